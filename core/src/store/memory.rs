@@ -1,0 +1,244 @@
+//! Buckets in this process: a sharded map that never holds more than it was told to.
+//!
+//! A bucket that is full again is the same as none and is dropped on the way. When there is no room left, the
+//! bucket that is full soonest goes first, so that an exhausted one is the last to be forgotten; what was
+//! forgiven by that is counted.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::quality::RandomState;
+use hashbrown::HashTable;
+use smallvec::SmallVec;
+
+use crate::bucket::{Bucket, Change, Outcome, Run};
+use crate::limits::Limits;
+
+/// More shards than cores, so that two threads seldom want the same one.
+const MOST_SHARDS: usize = 64;
+
+/// Below this many keys a shard, fewer shards keep the bound and the order of eviction exact.
+const KEYS_A_SHARD: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Memory {
+    shards: Box<[Shard]>,
+    hasher: RandomState,
+    keys_a_shard: usize,
+}
+
+/// On cache lines of its own: neighbours would slow each other down.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(Mutex<Buckets>);
+
+#[derive(Debug, Default)]
+struct Buckets {
+    table: HashTable<Entry>,
+    /// When each bucket was to be full, as last looked at, and its hash. Takes only move that time on, so the
+    /// first in line is looked at again before it goes; what has no bucket any more is passed over.
+    line: BinaryHeap<Reverse<(i64, u64)>>,
+    forgotten: Forgotten,
+}
+
+#[derive(Debug)]
+struct Entry {
+    hash: u64,
+    bucket: Bucket,
+    key: SmallVec<[u8; 24]>,
+}
+
+/// What the bound on keys has cost so far.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Forgotten {
+    /// Buckets dropped before they were full.
+    pub(crate) buckets: u64,
+    /// Tokens that those buckets lacked.
+    pub(crate) tokens: u64,
+}
+
+impl Memory {
+    /// A store of at most `most` keys (1 or more).
+    pub(crate) fn new(most: usize) -> Self {
+        let shards = (most / KEYS_A_SHARD).clamp(1, MOST_SHARDS);
+        let shards = if shards.is_power_of_two() { shards } else { shards.next_power_of_two() / 2 };
+        Memory {
+            shards: (0..shards).map(|_| Shard::default()).collect(),
+            hasher: RandomState::default(),
+            keys_a_shard: most / shards,
+        }
+    }
+
+    /// Decides `runs` on the bucket of `key` at `now`.
+    pub(crate) fn call(&self, key: &[u8], limits: &Limits, now: i64, runs: &[Run]) -> Outcome {
+        let hash = self.hasher.hash_one(key);
+        let mut buckets = self.shard(hash);
+        let Ok(mut found) = buckets.table.find_entry(hash, |entry| entry.is(hash, key)) else {
+            let mut bucket = Bucket::full(limits, now);
+            let (outcome, change) = bucket.apply(limits, now, runs);
+            if change == Change::Stored {
+                buckets.insert(Entry { hash, bucket, key: SmallVec::from_slice(key) }, now, self.keys_a_shard);
+            }
+            return outcome;
+        };
+        let (outcome, change) = found.get_mut().bucket.apply(limits, now, runs);
+        if change == Change::Gone {
+            found.remove();
+        }
+        outcome
+    }
+
+    /// Forgets the bucket of `key`: it is full again.
+    pub(crate) fn reset(&self, key: &[u8]) {
+        let hash = self.hasher.hash_one(key);
+        if let Ok(found) = self.shard(hash).table.find_entry(hash, |entry| entry.is(hash, key)) {
+            found.remove();
+        }
+    }
+
+    /// How many buckets there are now.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().table.len()).sum()
+    }
+
+    /// What the bound on keys has cost so far.
+    pub(crate) fn forgotten(&self) -> Forgotten {
+        self.shards.iter().map(|shard| shard.lock().forgotten).fold(Forgotten::default(), |sum, one| Forgotten {
+            buckets: sum.buckets + one.buckets,
+            tokens: sum.tokens.saturating_add(one.tokens),
+        })
+    }
+
+    /// The high bits choose the shard; the table uses the others.
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Buckets> {
+        self.shards[(hash >> 48) as usize & (self.shards.len() - 1)].lock()
+    }
+}
+
+impl Shard {
+    /// Nothing under the lock leaves a bucket half written, so that a poisoned lock is as good as any.
+    fn lock(&self) -> MutexGuard<'_, Buckets> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn is(&self, hash: u64, key: &[u8]) -> bool {
+        self.hash == hash && self.key.as_slice() == key
+    }
+}
+
+impl Buckets {
+    fn insert(&mut self, entry: Entry, now: i64, most: usize) {
+        // Two looks at the line for each new key clear what has become full faster than new keys come.
+        for _ in 0..2 {
+            if self.line.peek().is_some_and(|Reverse((full_at, _))| *full_at <= now) {
+                self.drop_first(now);
+            }
+        }
+        while self.table.len() >= most {
+            self.drop_first(now);
+        }
+        if self.line.len() > 2 * self.table.len() + 64 {
+            self.line = self.table.iter().map(|entry| Reverse((entry.bucket.full_at(), entry.hash))).collect();
+        }
+        self.line.push(Reverse((entry.bucket.full_at(), entry.hash)));
+        self.table.insert_unique(entry.hash, entry, |entry| entry.hash);
+    }
+
+    /// Drops the first bucket in line, or sends it back to where it belongs by now.
+    fn drop_first(&mut self, now: i64) {
+        let Some(Reverse((due, hash))) = self.line.pop() else { return };
+        let Ok(found) = self.table.find_entry(hash, |entry| entry.hash == hash) else { return };
+        let bucket = &found.get().bucket;
+        if bucket.full_at() > due {
+            self.line.push(Reverse((bucket.full_at(), hash)));
+            return;
+        }
+        let tokens = bucket.missing(now);
+        if tokens > 0 {
+            self.forgotten.buckets += 1;
+            self.forgotten.tokens = self.forgotten.tokens.saturating_add(tokens);
+        }
+        found.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn taken(memory: &Memory, key: &str, limits: &Limits, now: i64, cost: i64) -> bool {
+        memory.call(key.as_bytes(), limits, now, &[Run::take(cost, 0)]).admitted[0] > 0
+    }
+
+    #[test]
+    fn a_million_keys_stay_within_the_bound_and_an_exhausted_bucket_is_not_forgotten() {
+        let limits: Limits = "10/h".parse().unwrap();
+        let memory = Memory::new(10_000);
+        assert!(taken(&memory, "greedy", &limits, 0, 10));
+        for i in 0..1_000_000 {
+            assert!(taken(&memory, &format!("key {i}"), &limits, 0, 1));
+        }
+        assert!(memory.len() <= 10_000, "{}", memory.len());
+        assert!(!taken(&memory, "greedy", &limits, 0, 1));
+        let forgotten = memory.forgotten();
+        assert_eq!(forgotten.buckets, forgotten.tokens);
+        assert_eq!(forgotten.buckets as usize, 1_000_001 - memory.len());
+    }
+
+    #[test]
+    fn the_fullest_goes_first() {
+        let limits: Limits = "10/s".parse().unwrap();
+        let memory = Memory::new(3);
+        for (key, cost) in [("five", 5), ("one", 1), ("nine", 9), ("two", 2)] {
+            assert!(taken(&memory, key, &limits, 0, cost));
+        }
+        assert!(taken(&memory, "one", &limits, 0, 10), "it was forgotten, and is full");
+        assert!(!taken(&memory, "five", &limits, 0, 6));
+        assert!(!taken(&memory, "nine", &limits, 0, 2));
+        assert_eq!(memory.forgotten(), Forgotten { buckets: 2, tokens: 3 });
+    }
+
+    #[test]
+    fn a_bucket_that_took_more_since_moves_back_in_line() {
+        let limits: Limits = "10/s".parse().unwrap();
+        let memory = Memory::new(2);
+        assert!(taken(&memory, "a", &limits, 0, 1));
+        assert!(taken(&memory, "b", &limits, 0, 2));
+        assert!(taken(&memory, "a", &limits, 0, 9));
+        assert!(taken(&memory, "c", &limits, 0, 1));
+        assert!(!taken(&memory, "a", &limits, 0, 1));
+    }
+
+    #[test]
+    fn full_buckets_are_dropped_on_the_way() {
+        let limits: Limits = "10/s".parse().unwrap();
+        let memory = Memory::new(1_000_000);
+        for i in 0..100_000_i64 {
+            assert!(taken(&memory, &i.to_string(), &limits, i * 1000, 1));
+        }
+        assert!(memory.len() <= 1000, "{}", memory.len());
+        assert_eq!(memory.forgotten(), Forgotten::default());
+    }
+
+    #[test]
+    fn taking_and_giving_back_for_ever_leaves_nothing() {
+        let limits: Limits = "1/d".parse().unwrap();
+        let memory = Memory::new(1000);
+        for i in 0..10_000 {
+            assert!(taken(&memory, "k", &limits, i, 1));
+            let _ = memory.call(b"k", &limits, i, &[Run::refund(1)]);
+        }
+        assert_eq!(memory.len(), 0);
+        let line: usize = memory.shards.iter().map(|shard| shard.lock().line.len()).sum();
+        assert!(line < 200, "{line}");
+        assert!(taken(&memory, "k", &limits, SECOND, 1));
+        memory.reset(b"k");
+        assert_eq!(memory.len(), 0);
+    }
+}

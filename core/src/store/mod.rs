@@ -1,0 +1,70 @@
+//! Where buckets are kept: in this process, or on Redis. Both answer a call with the same [`Outcome`].
+
+mod memory;
+mod redis;
+mod url;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::bucket::{Outcome, Run};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::key::Keyspace;
+use crate::limits::Limits;
+
+pub(crate) use memory::Memory;
+pub(crate) use redis::{Redis, ScriptClock};
+pub(crate) use url::Place;
+pub use url::StoreUrl;
+
+/// One of the two stores. An enum, so that a decision in memory costs no allocation and no dynamic call.
+#[derive(Debug)]
+pub(crate) enum Store {
+    Memory { buckets: Memory, clock: Arc<dyn Clock> },
+    Redis { server: Redis, keyspace: Keyspace },
+}
+
+impl Store {
+    /// Decides `runs` on the bucket of `key`, in order, in one step.
+    pub(crate) async fn call(&self, key: &[u8], limits: &Limits, runs: &[Run], deadline: Duration) -> Result<Outcome> {
+        match self {
+            Store::Memory { buckets, clock } => Ok(buckets.call(key, limits, clock.now() as i64, runs)),
+            Store::Redis { server, keyspace } => server.call(&keyspace.key(key), limits, runs, None, deadline).await,
+        }
+    }
+
+    /// The same where no network is needed.
+    pub(crate) fn call_here(&self, key: &[u8], limits: &Limits, runs: &[Run]) -> Option<Outcome> {
+        match self {
+            Store::Memory { buckets, clock } => Some(buckets.call(key, limits, clock.now() as i64, runs)),
+            Store::Redis { .. } => None,
+        }
+    }
+
+    /// Forgets the bucket of `key`: it is full again.
+    pub(crate) async fn reset(&self, key: &[u8], deadline: Duration) -> Result<()> {
+        match self {
+            Store::Memory { buckets, .. } => {
+                buckets.reset(key);
+                Ok(())
+            }
+            Store::Redis { server, keyspace } => server.remove(&keyspace.key(key), deadline).await,
+        }
+    }
+
+    /// Connects ahead, so that the first decisions need not.
+    pub(crate) async fn ready(&self, deadline: Duration) -> Result<()> {
+        match self {
+            Store::Memory { .. } => Ok(()),
+            Store::Redis { server, .. } => server.ready(deadline).await,
+        }
+    }
+
+    /// Closes every connection.
+    pub(crate) fn close(&self) {
+        if let Store::Redis { server, .. } = self {
+            server.close();
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Buckets on Redis or Valkey, a single server or a cluster: one connection to each master, one script.
+
+mod cluster;
+mod connect;
+mod refresh;
+mod reply;
+mod script;
+mod send;
+mod topology;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::cmd;
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
+
+use self::cluster::Cluster;
+use self::send::{Message, on};
+use super::url::Servers;
+use crate::bucket::{Outcome, Run};
+use crate::error::{Error, Result};
+use crate::key::ServerKey;
+use crate::limits::Limits;
+
+pub(crate) use self::script::ScriptClock;
+
+/// The servers of one store. Nothing is connected before the first call.
+#[derive(Debug)]
+pub(crate) struct Redis {
+    cluster: Arc<Cluster>,
+    clock: ScriptClock,
+    runtime: Option<Handle>,
+}
+
+impl Redis {
+    pub(crate) fn new(servers: Servers, clock: ScriptClock, runtime: Option<Handle>) -> Self {
+        Redis { cluster: Cluster::new(servers), clock, runtime }
+    }
+
+    /// Decides `runs` on the bucket of `key`: one round trip. `given` is the time for [`ScriptClock::Given`].
+    pub(crate) async fn call(
+        &self,
+        key: &ServerKey,
+        limits: &Limits,
+        runs: &[Run],
+        given: Option<i64>,
+        deadline: Duration,
+    ) -> Result<Outcome> {
+        let script = self.clock.script();
+        let message = Message { slot: key.slot, command: script.call(key, limits, runs, given), load: Some(script) };
+        let answer = self.cluster.send(message, deadline, &self.runtime()?).await?;
+        reply::outcome(answer, limits.len(), runs.len())
+    }
+
+    /// Removes the bucket of `key`: one round trip.
+    pub(crate) async fn remove(&self, key: &ServerKey, deadline: Duration) -> Result<()> {
+        let mut command = cmd("DEL");
+        command.arg(key.bytes.as_slice());
+        self.cluster.send(Message { slot: key.slot, command, load: None }, deadline, &self.runtime()?).await.map(drop)
+    }
+
+    /// Finds every master, connects to it and loads the script there.
+    ///
+    /// # Errors
+    /// `unavailable` naming the first master that was not ready in time; the others are.
+    pub(crate) async fn ready(&self, deadline: Duration) -> Result<()> {
+        let runtime = self.runtime()?;
+        let loaded = async {
+            self.known(&runtime).await?;
+            let mut loading = tokio::task::JoinSet::new();
+            for address in self.cluster.masters() {
+                let (node, runtime, handle, clock) =
+                    (self.cluster.node(&address)?, &runtime, runtime.clone(), self.clock);
+                loading.spawn_on(
+                    async move {
+                        let mut connection = node.connection(&handle).await?;
+                        match reply::Verdict::of(connection.send(&clock.script().load()).await, &node.address) {
+                            reply::Verdict::Answer(_) => Ok(()),
+                            reply::Verdict::Refused(error)
+                            | reply::Verdict::Unable(error)
+                            | reply::Verdict::Unknown(error) => Err(error),
+                            other => Err(Error::unavailable(format!("{} is not ready: {other:?}", node.address))),
+                        }
+                    },
+                    runtime,
+                );
+            }
+            let mut first = Ok(());
+            while let Some(loaded) = loading.join_next().await {
+                first = first.and(loaded.unwrap_or_else(|_| Err(Error::unavailable("the runtime is shutting down"))));
+            }
+            first
+        };
+        on(&runtime, || timeout(deadline, loaded))
+            .await
+            .unwrap_or_else(|_| Err(Error::overdue(deadline, "getting ready")))
+    }
+
+    /// Closes every connection; later calls answer `closed`.
+    pub(crate) fn close(&self) {
+        self.cluster.close();
+    }
+
+    /// Waits until some node has said who owns what.
+    async fn known(&self, runtime: &Handle) -> Result<()> {
+        while self.cluster.masters().is_empty() {
+            match self.cluster.owner(0, runtime).await {
+                Err(error) if error.is_retryable() => on(runtime, || sleep(Duration::from_millis(20))).await,
+                other => return other.map(drop),
+            }
+        }
+        Ok(())
+    }
+
+    /// The runtime that connections live on: the one given, or else the one that polls this call.
+    fn runtime(&self) -> Result<Handle> {
+        match &self.runtime {
+            Some(handle) => Ok(handle.clone()),
+            None => Handle::try_current().map_err(|_| {
+                Error::option(
+                    "a Redis store needs a tokio runtime: await within one, or give its handle to the builder",
+                )
+            }),
+        }
+    }
+}

@@ -148,7 +148,8 @@ for k = 1, #KEYS do
   end
   if full then ahead = 0 end
 
-  local written, met, at = false, false, r + 1
+  -- none: there is no bucket (yet, or any more), so that there is nothing to give back to.
+  local written, met, none, at = false, false, full and not life, r + 1
   r = at
   for from = 1, #runs, 32 do
     local cost, count, wait, till = struct.unpack('<dddd', runs, from)
@@ -160,18 +161,21 @@ for k = 1, #KEYS do
     elseif cost == 0 or count == 0 then
       taken = count
     elseif count < 0 then
-      written, met, full = true, true, slowest == 0
-      for i = 1, n do
-        local units, capacity, back = state[i + 2], rule[4 * i], -count * cost * rule[4 * i - 1]
-        if back < capacity - units then
-          state[i + 2], full = units + back, false
-        else
-          state[i + 2] = capacity
+      met = true
+      if not none then
+        written, none = true, slowest == 0
+        for i = 1, n do
+          local units, capacity, back = state[i + 2], rule[4 * i], -count * cost * rule[4 * i - 1]
+          if back < capacity - units then
+            state[i + 2], none = units + back, false
+          else
+            state[i + 2] = capacity
+          end
         end
       end
-      if full then ahead = 0 end
+      if none then ahead = 0 end
     elseif wait < 0 then
-      written, met = true, true
+      written, met, none = true, true, false
       for i = 1, n do
         local units, lowest = state[i + 2], -math.min(rule[4 * i - 2] * (-1 - wait), FLOOR)
         state[i + 2] = math.max(units - count * cost * rule[4 * i - 1], math.min(lowest, units))
@@ -187,7 +191,7 @@ for k = 1, #KEYS do
       if never or taken < 0 then taken = 0 end
       if not never then met = true end
       if taken > 0 then
-        written = true
+        written, none = true, false
         for i = 1, n do state[i + 2] = state[i + 2] - taken * cost * rule[4 * i - 1] end
       end
     end
@@ -208,7 +212,7 @@ for k = 1, #KEYS do
   if written then
     if longest > 0 then
       state[2] = now + ahead
-      if slowest > 0 then doubles = string.rep('d', #state - 2) end
+      if others ~= '' then doubles = string.rep('d', #state - 2) end
       keep(key, struct.pack('<Bd' .. doubles, unpack(state)) .. rules .. others, ahead + longest)
     elseif value then
       redis.call('DEL', key)

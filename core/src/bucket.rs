@@ -100,12 +100,13 @@ impl Bucket {
     pub(crate) fn apply(&mut self, limits: &Limits, now: i64, runs: &[Run]) -> (Outcome, Change) {
         let stepped = self.at - now > STEP;
         let gone = (now - self.at).max(0);
-        let (mut units, others) = self.seen_by(limits, gone);
+        let Seen { mut units, others, expired } = self.seen_by(limits, gone);
         let idle = others.iter().all(|(limit, units)| *units >= limit.capacity());
         let rest = |units: &Units| idle && limits.iter().zip(units).all(|(limit, units)| *units == limit.capacity());
         let mut ahead = if stepped || rest(&units) { 0 } else { (self.at - now).max(0) };
 
-        let (mut written, mut met) = (false, false);
+        // `none`: there is no bucket (yet, or any more), so that there is nothing to give back to.
+        let (mut written, mut met, mut none) = (false, false, expired);
         let mut admitted = SmallVec::new();
         for run in runs {
             let skipped = run.until > 0 && now > run.until;
@@ -114,21 +115,25 @@ impl Bucket {
             } else if run.cost == 0 || run.count == 0 {
                 run.count
             } else if run.count < 0 {
-                (written, met) = (true, true);
-                give(limits, &mut units, run.cost.saturating_mul(-run.count));
-                if rest(&units) {
+                met = true;
+                if !none {
+                    written = true;
+                    give(limits, &mut units, run.cost.saturating_mul(-run.count));
+                    none = rest(&units);
+                }
+                if none {
                     ahead = 0;
                 }
                 run.count
             } else if run.wait < 0 {
-                (written, met) = (true, true);
+                (written, met, none) = (true, true, false);
                 force(limits, &mut units, run);
                 run.count
             } else if limits.iter().any(|limit| run.cost as u64 > limit.burst()) {
                 0
             } else {
                 let taken = take(limits, &mut units, run, (run.wait - ahead).max(0));
-                (written, met) = (written || taken > 0, true);
+                (written, met, none) = (written || taken > 0, true, none && taken == 0);
                 taken
             });
         }
@@ -152,23 +157,36 @@ impl Bucket {
         (Outcome { now, ahead, admitted, units }, change)
     }
 
-    /// The units of the caller's limits after `gone` microseconds, and the limits that the caller does not know, untouched.
-    fn seen_by(&self, limits: &Limits, gone: i64) -> (Units, SmallVec<[(Limit, i64); 2]>) {
+    /// The bucket as a caller with `limits` sees it `gone` microseconds later.
+    fn seen_by(&self, limits: &Limits, gone: i64) -> Seen {
         if self.limits.same(limits) || self.limits == *limits {
-            let units = self.limits.iter().zip(&self.units).map(|(limit, units)| grown(limit, *units, gone));
-            return (units.collect(), smallvec![]);
+            let grown = |(limit, units): (&Limit, &i64)| grown(limit, *units, gone);
+            let units: Units = self.limits.iter().zip(&self.units).map(grown).collect();
+            let expired = limits.iter().zip(&units).all(|(limit, units)| *units == limit.capacity());
+            return Seen { units, others: smallvec![], expired };
         }
         if gone >= longest_fill(&self.limits, &self.units) {
-            return (limits.iter().map(Limit::capacity).collect(), smallvec![]);
+            let units = limits.iter().map(Limit::capacity).collect();
+            return Seen { units, others: smallvec![], expired: true };
         }
         let held = || self.limits.iter().copied().zip(self.units.iter().copied());
-        let units = limits.iter().map(|limit| match held().find(|(old, _)| old.period() == limit.period()) {
+        let seen = |limit: &Limit| match held().find(|(old, _)| old.period() == limit.period()) {
             Some((old, units)) => grown(limit, rescaled(units, old.scale, limit.scale), gone),
             None => limit.capacity(),
-        });
+        };
         let unknown = |(old, _): &(Limit, i64)| limits.iter().all(|limit| limit.period() != old.period());
-        (units.collect(), held().filter(unknown).collect())
+        Seen { units: limits.iter().map(seen).collect(), others: held().filter(unknown).collect(), expired: false }
     }
+}
+
+/// A stored bucket in the eyes of a caller.
+struct Seen {
+    /// For each of the caller's limits the units there are now.
+    units: Units,
+    /// The limits that the caller does not know, with their units, untouched.
+    others: SmallVec<[(Limit, i64); 2]>,
+    /// It is full under the limits that it was written with: there is no bucket any more.
+    expired: bool,
 }
 
 /// What `units` have become `gone` microseconds later.
@@ -308,7 +326,7 @@ mod tests {
     fn full_is_no_bucket() {
         let limits = limits("1/s burst 5");
         let mut bucket = Bucket::full(&limits, 0);
-        assert_eq!(bucket.apply(&limits, 0, &[Run::refund(1)]).1, Change::Gone);
+        assert_eq!(bucket.apply(&limits, 0, &[Run::refund(1)]).1, Change::Nothing);
         assert_eq!(bucket.apply(&limits, 0, &[Run::take(2, 0)]).1, Change::Stored);
         assert_eq!((bucket.full_at(), bucket.missing(0), bucket.missing(SECOND)), (2 * SECOND, 2, 1));
         assert_eq!(bucket.apply(&limits, 0, &[Run::look()]).1, Change::Nothing);

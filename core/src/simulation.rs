@@ -52,7 +52,7 @@ impl Simulation {
     pub async fn open(store: &StoreUrl, name: &str, limits: Limits) -> Result<Self> {
         let keyspace = Keyspace::new(&format!("{DEFAULT_PREFIX}-simulation"), name)?;
         let buckets = match &store.0 {
-            Place::Memory => Buckets::Here(Memory::new(usize::MAX)),
+            Place::Memory => Buckets::Here(Memory::unbounded()),
             Place::Redis(servers) => {
                 let server = Redis::new(servers.clone(), ScriptClock::Given, None);
                 server.ready(DEADLINE).await?;

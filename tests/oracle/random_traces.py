@@ -143,7 +143,7 @@ class Writer:
         return limits
 
     def tick(self) -> None:
-        """Moves the clock: mostly little or to a time that matters, at times far or back."""
+        """Moves the clock: little, or to a time that matters; far or back at times."""
         chance = self.random.random()
         if chance < 0.35:
             moved = 0

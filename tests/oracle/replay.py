@@ -28,7 +28,7 @@ LINE = re.compile(
 )
 
 Event = tuple[int, int, str]
-"""Time in microseconds, number of the line, key: so one second keeps the log's order."""
+"""Time in microseconds, line number (it keeps the order within a second), key."""
 
 
 def event(number: int, line: str) -> Event | None:

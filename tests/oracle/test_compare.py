@@ -8,22 +8,23 @@ from compare import compare
 from trace import Line, answers
 
 
-class Comparing(unittest.TestCase):
-    TRACE: list[Line] = [
-        {"limits": ["1/s"]},
-        {"at": 0},
-        {"at": 0, "op": "limits", "limits": ["2/s"]},
-        {"at": 0, "max_wait": 500000},
-        {"at": 9},
-        {"limits": ["1/s"]},
-        {"at": 0},
-    ]
+TRACE: list[Line] = [
+    {"limits": ["1/s"]},
+    {"at": 0},
+    {"at": 0, "op": "limits", "limits": ["2/s"]},
+    {"at": 0, "max_wait": 500000},
+    {"at": 9},
+    {"limits": ["1/s"]},
+    {"at": 0},
+]
 
+
+class Comparing(unittest.TestCase):
     def outcome(self, at: int, change: Line, exact: bool = False) -> tuple[int, int]:
-        wants = list(answers(self.TRACE))
+        wants = list(answers(TRACE))
         gots = [dict(want) for want in wants]
         gots[at] |= change
-        report = compare(self.TRACE, wants, gots, exact)
+        report = compare(TRACE, wants, gots, exact)
         return len(report.differences), report.cut_short
 
     def test_exact_before_a_change_and_in_the_next_case(self) -> None:

@@ -6,6 +6,7 @@ Run with `python3 -m unittest discover -s tests/oracle`.
 from __future__ import annotations
 
 import unittest
+from dataclasses import astuple
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -76,20 +77,13 @@ class Limits(unittest.TestCase):
 
 
 class ByHand(unittest.TestCase):
+    held: bucket.Bucket | None = None
+
     def decide(
         self, now: int, cost: int = 1, max_wait: int = 0, limits: str = "3/s burst 5"
     ) -> tuple[object, ...]:
         self.held, said = bucket.acquire(self.held, parse(limits), now, cost, max_wait)
-        return (
-            said.allowed,
-            said.remaining,
-            said.retry_after,
-            said.reset_after,
-            said.wait,
-        )
-
-    def setUp(self) -> None:
-        self.held: bucket.Bucket | None = None
+        return astuple(said)
 
     def test_thirds_of_a_token(self) -> None:
         self.assertEqual(self.decide(0, 5), (True, 0, 0, 1666667, 0))

@@ -141,6 +141,13 @@ class Vectors(unittest.TestCase):
                     played += 1
         self.assertGreater(played, 0)
 
+    def test_every_reported_fault_is_in_the_table(self) -> None:
+        table = (VECTORS / "README.md").read_text(encoding="utf-8")
+        reported = [name for name in cases() if name.endswith("]")]
+        self.assertTrue(reported)
+        for name in reported:
+            self.assertIn(name.rpartition(" [")[0], table)
+
     def test_verdicts(self) -> None:
         known = cases()
         for name, letters in VERDICTS.items():

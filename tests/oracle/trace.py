@@ -44,7 +44,7 @@ def whole(value: object, code: str) -> int:
 def limits_of(line: Line) -> tuple[Limit, ...]:
     """The limits that a header or a `limits` step names."""
     texts = line.get("limits")
-    pieces = texts if isinstance(texts, list) else [texts]
+    pieces: list[Any] = texts if isinstance(texts, list) else [texts]
     if not all(isinstance(piece, str) for piece in pieces):
         raise Misuse("invalid_limit")
     try:

@@ -71,6 +71,11 @@ impl Memory {
         }
     }
 
+    /// A store that forgets nothing: for clocks that may step back to before a bucket was full.
+    pub(crate) fn unbounded() -> Self {
+        Memory { keys_a_shard: usize::MAX, ..Memory::new(MOST_SHARDS * KEYS_A_SHARD) }
+    }
+
     /// Decides `runs` on the bucket of `key` at `now`.
     pub(crate) fn call(&self, key: &[u8], limits: &Limits, now: i64, runs: &[Run]) -> Outcome {
         let hash = self.hasher.hash_one(key);
@@ -132,6 +137,15 @@ impl Entry {
 
 impl Buckets {
     fn insert(&mut self, entry: Entry, now: i64, most: usize) {
+        if most < usize::MAX {
+            self.make_room(now, most);
+            self.line.push(Reverse((entry.bucket.full_at(), entry.hash)));
+        }
+        self.table.insert_unique(entry.hash, entry, |entry| entry.hash);
+    }
+
+    /// Leaves less than `most` buckets, and a line not much longer than there are.
+    fn make_room(&mut self, now: i64, most: usize) {
         // Two looks at the line for each new key clear what has become full faster than new keys come.
         for _ in 0..2 {
             if self.line.peek().is_some_and(|Reverse((full_at, _))| *full_at <= now) {
@@ -144,8 +158,6 @@ impl Buckets {
         if self.line.len() > 2 * self.table.len() + 64 {
             self.line = self.table.iter().map(|entry| Reverse((entry.bucket.full_at(), entry.hash))).collect();
         }
-        self.line.push(Reverse((entry.bucket.full_at(), entry.hash)));
-        self.table.insert_unique(entry.hash, entry, |entry| entry.hash);
     }
 
     /// Drops the first bucket in line, or sends it back to where it belongs by now.

@@ -191,7 +191,7 @@ pub(super) struct Connection {
 impl Connection {
     /// Sends a command and waits for its answer.
     pub(super) async fn send(&mut self, command: &Cmd) -> Result<Value, RedisError> {
-        self.multiplexed.send_packed_command(command).await
+        self.multiplexed.send_packed_command(command).await.and_then(accepted)
     }
 
     /// Sends a command behind others that it needs, at once, and waits for the answer to it alone.
@@ -202,6 +202,16 @@ impl Connection {
         }
         pipeline.add_command(command.clone()).ignore_errors();
         let mut answers = self.multiplexed.send_packed_commands(&pipeline, 0, before.len() + 1).await?;
-        answers.pop().ok_or_else(|| RedisError::from((RedisErrorKind::Client, "no answer to the last command")))
+        let last = answers.pop();
+        last.ok_or_else(|| RedisError::from((RedisErrorKind::Client, "no answer to the last command")))
+            .and_then(accepted)
+    }
+}
+
+/// A server's refusal is an error, whichever way the answer came.
+fn accepted(answer: Value) -> Result<Value, RedisError> {
+    match answer {
+        Value::ServerError(error) => Err(error.into()),
+        answer => Ok(answer),
     }
 }

@@ -31,7 +31,6 @@ pub(super) enum Verdict {
 impl Verdict {
     pub(super) fn of(reply: Result<Value, RedisError>, node: &Address) -> Verdict {
         let error = match reply {
-            Ok(Value::ServerError(error)) => RedisError::from(error),
             Ok(value) => return Verdict::Answer(value),
             Err(error) => error,
         };
@@ -143,7 +142,10 @@ mod tests {
     use super::*;
 
     fn verdict(line: &str) -> Verdict {
-        let reply = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
+        let reply = match redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) {
+            Ok(Value::ServerError(error)) => Err(error.into()),
+            reply => reply,
+        };
         Verdict::of(reply, &"h:1".parse().unwrap())
     }
 

@@ -47,7 +47,7 @@ impl Limit {
     pub fn new(count: u64, period: Duration) -> Result<Self> {
         let nanos = period.as_nanos();
         let micros = u64::try_from(nanos / 1000).unwrap_or(u64::MAX);
-        if nanos % 1000 != 0 {
+        if !nanos.is_multiple_of(1000) {
             return Err(invalid(format!("a period of {period:?} is not a whole number of microseconds")));
         }
         Limit::from_micros(count, micros, count)
@@ -198,7 +198,7 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, micros) = UNITS
             .into_iter()
-            .find_map(|(short, _, micros)| (self.period % micros == 0).then_some((short, micros)))
+            .find_map(|(short, _, micros)| self.period.is_multiple_of(micros).then_some((short, micros)))
             .unwrap_or(("us", 1));
         write!(f, "{}/", self.count)?;
         if self.period != micros {

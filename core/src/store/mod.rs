@@ -2,6 +2,8 @@
 
 mod memory;
 mod redis;
+#[cfg(test)]
+mod twins;
 mod url;
 
 use std::sync::Arc;

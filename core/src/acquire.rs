@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use crate::bucket::Run;
-use crate::config::LONGEST;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 
-/// The largest cost and refund: 2^53 - 1, the last whole number that every language counts to.
-const MOST_TOKENS: u64 = (1 << 53) - 1;
+/// The largest cost, refund and wait in microseconds: 2^53 - 1, the last whole number that every language counts to.
+const MOST: u64 = (1 << 53) - 1;
 
 /// A request for tokens.
 ///
@@ -33,8 +32,8 @@ impl Acquire {
         Acquire { cost, max_wait: Duration::ZERO, limits: None }
     }
 
-    /// How long the request may wait for its tokens, up to a day; parts of a microsecond are dropped.
-    /// One that would have to wait longer is denied at once.
+    /// How long the request may wait for its tokens; parts of a microsecond are dropped, and what is beyond 2^53
+    /// microseconds (285 years) is that. A request that would have to wait longer is denied at once.
     pub const fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = max_wait;
         self
@@ -51,12 +50,10 @@ impl Acquire {
     }
 
     /// # Errors
-    /// `invalid_cost` or `invalid_option` for what is out of bounds.
+    /// `invalid_cost` for one out of bounds.
     pub(crate) fn run(&self) -> Result<Run> {
-        if self.max_wait > LONGEST {
-            return Err(Error::option(format!("max_wait {:?}: it may be at most 1 day", self.max_wait)));
-        }
-        Ok(Run::take(tokens(self.cost)?, self.max_wait.as_micros() as i64))
+        let max_wait = u64::try_from(self.max_wait.as_micros()).unwrap_or(u64::MAX).min(MOST);
+        Ok(Run::take(tokens(self.cost)?, max_wait as i64))
     }
 }
 
@@ -68,10 +65,10 @@ impl Default for Acquire {
 
 /// A number of tokens within bounds.
 pub(crate) fn tokens(tokens: u64) -> Result<i64> {
-    if tokens > MOST_TOKENS {
+    if tokens > MOST {
         return Err(Error::new(
             ErrorKind::InvalidCost,
-            format!("{tokens} tokens: at most {MOST_TOKENS} can be counted exactly"),
+            format!("{tokens} tokens: at most {MOST} can be counted exactly"),
         ));
     }
     Ok(tokens as i64)

@@ -21,8 +21,8 @@ pub(crate) const DEFAULT_DEADLINE: Duration = Duration::from_millis(50);
 /// How many buckets a process keeps; one takes about 150 bytes beside a long key.
 pub(crate) const DEFAULT_MAX_LOCAL_KEYS: usize = 1_000_000;
 
-/// The longest deadline and the longest wait: beyond a day something else is meant.
-pub(crate) const LONGEST: Duration = Duration::from_secs(86_400);
+/// The longest deadline: beyond a day something else is meant.
+const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// Collects the options of a [`Limiter`]; see [`Limiter::builder`].
 ///

@@ -13,6 +13,9 @@ use crate::key::{self, Keyspace};
 use crate::limits::Limits;
 use crate::store::{Memory, Place, Redis, ScriptClock, StoreUrl};
 
+/// How long a server may take to be there.
+const OPENING: Duration = Duration::from_secs(5);
+
 /// How long one call may take: a simulation is in no hurry, and its result must not depend on a slow machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -55,7 +58,7 @@ impl Simulation {
             Place::Memory => Buckets::Here(Memory::unbounded()),
             Place::Redis(servers) => {
                 let server = Redis::new(servers.clone(), ScriptClock::Given, None);
-                server.ready(DEADLINE).await?;
+                server.ready(OPENING).await?;
                 Buckets::There { server, keyspace, written: Mutex::default() }
             }
         };

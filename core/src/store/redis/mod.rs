@@ -66,8 +66,9 @@ impl Redis {
     /// `unavailable` naming the first master that was not ready in time; the others are.
     pub(crate) async fn ready(&self, deadline: Duration) -> Result<()> {
         let runtime = self.runtime()?;
+        let mut before = None;
         let loaded = async {
-            self.known(&runtime).await?;
+            self.known(&runtime, &mut before).await?;
             let mut loading = tokio::task::JoinSet::new();
             for address in self.cluster.masters() {
                 let (node, runtime, handle, clock) =
@@ -92,9 +93,11 @@ impl Redis {
             }
             first
         };
-        on(&runtime, || timeout(deadline, loaded))
-            .await
-            .unwrap_or_else(|_| Err(Error::overdue(deadline, "getting ready")))
+        let ready = on(&runtime, || timeout(deadline, loaded)).await;
+        ready.unwrap_or_else(|_| {
+            let why = before.map_or_else(String::new, |error| format!("; the try before: {}", error.message()));
+            Err(Error::overdue(deadline, format!("getting ready{why}")))
+        })
     }
 
     /// Closes every connection; later calls answer `closed`.
@@ -103,10 +106,13 @@ impl Redis {
     }
 
     /// Waits until some node has said who owns what.
-    async fn known(&self, runtime: &Handle) -> Result<()> {
+    async fn known(&self, runtime: &Handle, before: &mut Option<Error>) -> Result<()> {
         while self.cluster.masters().is_empty() {
             match self.cluster.owner(0, runtime).await {
-                Err(error) if error.is_retryable() => on(runtime, || sleep(Duration::from_millis(20))).await,
+                Err(error) if error.is_retryable() => {
+                    *before = Some(error);
+                    on(runtime, || sleep(Duration::from_millis(20))).await;
+                }
                 other => return other.map(drop),
             }
         }

@@ -30,22 +30,28 @@ pub(super) struct Message<'a> {
     pub(super) load: Option<&'a Script>,
 }
 
-/// What a call was doing when its deadline passed.
+/// What a call was doing when its deadline passed, and why the try before that came to nothing.
+struct Trail {
+    stage: Stage,
+    before: Option<String>,
+}
+
 enum Stage {
     Seeking,
     Connecting(Address),
     Waiting(Address),
-    Pausing(String),
+    Pausing,
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for Trail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        match &self.stage {
             Stage::Seeking => f.write_str("asking which server owns the key"),
             Stage::Connecting(node) => write!(f, "connecting to {node}"),
             Stage::Waiting(node) => write!(f, "waiting for {node}; whether it acted is unknown"),
-            Stage::Pausing(why) => write!(f, "waiting to try again, because {why}"),
-        }
+            Stage::Pausing => f.write_str("waiting to try again"),
+        }?;
+        self.before.iter().try_for_each(|why| write!(f, "; the try before: {why}"))
     }
 }
 
@@ -78,20 +84,20 @@ impl Cluster {
         deadline: Duration,
         runtime: &Handle,
     ) -> Result<Value> {
-        let mut stage = Stage::Seeking;
-        let answer = on(runtime, || timeout(deadline, self.attempts(&message, &mut stage, runtime))).await;
+        let mut trail = Trail { stage: Stage::Seeking, before: None };
+        let answer = on(runtime, || timeout(deadline, self.attempts(&message, &mut trail, runtime))).await;
         answer.unwrap_or_else(|_| {
             // Who does not answer may have been replaced: others are asked, in the background.
             let _ = self.refresh.start(self, runtime);
-            Err(Error::overdue(deadline, stage))
+            Err(Error::overdue(deadline, trail))
         })
     }
 
     /// Tries until there is an answer; the deadline ends it from outside.
-    async fn attempts(self: &Arc<Self>, message: &Message<'_>, stage: &mut Stage, runtime: &Handle) -> Result<Value> {
+    async fn attempts(self: &Arc<Self>, message: &Message<'_>, trail: &mut Trail, runtime: &Handle) -> Result<Value> {
         let (mut course, mut quick, mut pause) = (Course::default(), 0, FIRST_PAUSE);
         loop {
-            let why = match self.attempt(message, &mut course, stage, runtime).await {
+            let why = match self.attempt(message, &mut course, trail, runtime).await {
                 Ok(Step::Done(value)) => return Ok(value),
                 Ok(Step::Onward) if quick < QUICK_REDIRECTIONS => {
                     quick += 1;
@@ -102,7 +108,7 @@ impl Cluster {
                 Err(error) => return Err(error),
             };
             let _ = self.refresh.start(self, runtime);
-            *stage = Stage::Pausing(why);
+            (trail.stage, trail.before) = (Stage::Pausing, Some(why));
             on(runtime, || sleep(pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -112,10 +118,10 @@ impl Cluster {
         self: &Arc<Self>,
         message: &Message<'_>,
         course: &mut Course,
-        stage: &mut Stage,
+        trail: &mut Trail,
         runtime: &Handle,
     ) -> Result<Step> {
-        *stage = Stage::Seeking;
+        trail.stage = Stage::Seeking;
         let Course { asked, load } = std::mem::take(course);
         let asking = asked.is_some();
         let node = match asked {
@@ -126,12 +132,12 @@ impl Cluster {
             Err(error) if error.is_retryable() => return Ok(Step::Later(error.message().to_string())),
             node => node?,
         };
-        *stage = Stage::Connecting(node.address.clone());
+        trail.stage = Stage::Connecting(node.address.clone());
         let mut connection = match node.connection(runtime).await {
             Err(error) if error.is_retryable() => return Ok(Step::Later(error.message().to_string())),
             connection => connection?,
         };
-        *stage = Stage::Waiting(node.address.clone());
+        trail.stage = Stage::Waiting(node.address.clone());
         let load = message.load.filter(|_| load).map(Script::load);
         let before: Vec<Cmd> = load.into_iter().chain(asking.then(|| cmd("ASKING"))).collect();
         let answer = match before.as_slice() {

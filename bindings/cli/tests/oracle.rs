@@ -1,0 +1,81 @@
+//! `balde replay` against the exact oracle, line for line, and the sample log against its generator.
+
+mod program;
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use flate2::read::GzDecoder;
+use program::{balde, root};
+use serde_json::Value;
+
+/// A Python that runs, or `None`, which is said.
+fn python() -> Option<Command> {
+    let works = Command::new("python3").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match works {
+        Ok(status) if status.success() => Some(Command::new("python3")),
+        _ => {
+            eprintln!("skipped: there is no python3");
+            None
+        }
+    }
+}
+
+/// What a Python program of the project prints.
+fn printed(mut python: Command, script: &str, args: &[&str]) -> Vec<u8> {
+    let output = python.arg(root(script)).args(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn sample() -> String {
+    let mut text = String::new();
+    let packed = fs::read(root("examples/logs/sample.log.gz")).unwrap();
+    assert_eq!(packed[4..8], [0; 4], "a time in the file makes it another one each time it is made");
+    GzDecoder::new(&packed[..]).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Plays a log with the oracle and with the program; both must say the same of each line and each key.
+fn agrees(log: &Path, limits: &[&str]) {
+    let Some(python) = python() else { return };
+    let log = log.to_str().unwrap();
+    let limits: Vec<&str> = limits.iter().flat_map(|limit| ["--limit", limit]).collect();
+    let oracle = printed(python, "tests/oracle/replay.py", &[&[log], &limits[..]].concat());
+    let oracle: Value = serde_json::from_slice(&oracle).unwrap();
+    let decisions = tempfile::NamedTempFile::new().unwrap();
+    let more = ["--key", "ip", "--json", "--decisions", decisions.path().to_str().unwrap()];
+    let run = balde([&["replay", log], &limits[..], &more].concat(), b"");
+    assert_eq!(run.code, 0, "{}", run.err);
+    let found: Value = serde_json::from_str(&run.out).unwrap();
+    for figure in ["lines", "bad_lines", "admitted", "denied", "keys"] {
+        assert_eq!(found[figure], oracle[figure], "{figure} of {log}");
+    }
+    assert!(found["denied"].as_u64() > Some(0), "limits that deny nothing prove nothing");
+    assert_eq!(fs::read_to_string(decisions.path()).unwrap(), oracle["decisions"].as_str().unwrap(), "{log}");
+}
+
+#[test]
+fn the_sample_log_is_what_its_generator_makes() {
+    let Some(python) = python() else { return };
+    assert!(printed(python, "examples/logs/generate.py", &[]) == sample().as_bytes(), "make it again: see its README");
+}
+
+#[test]
+fn the_sample_log_is_decided_as_the_oracle_does() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    fs::write(log.path(), sample()).unwrap();
+    agrees(log.path(), &["2/s burst 60"]);
+    agrees(log.path(), &["3/s burst 10", "500/h"]);
+}
+
+#[test]
+fn a_real_log_is_decided_as_the_oracle_does() {
+    let log = root("../shared/data/access.log");
+    match log.exists() {
+        true => agrees(&log, &["1/s burst 10"]),
+        false => eprintln!("skipped: {} is not there", log.display()),
+    }
+}

@@ -79,3 +79,44 @@ fn a_real_log_is_decided_as_the_oracle_does() {
         false => eprintln!("skipped: {} is not there", log.display()),
     }
 }
+
+/// Plays random traces with the oracle and with the program; every answer must be the same. The changes of limits in
+/// them are such that no rounding shows.
+fn random_traces_agree(store: &str, seeds: std::ops::Range<u32>) {
+    for seed in seeds {
+        let Some(generator) = python() else { return };
+        let seed = seed.to_string();
+        let args = ["--seed", &seed, "--cases", "120", "--steps", "60", "--changes"];
+        let trace = printed(generator, "tests/oracle/random_traces.py", &args);
+        let oracle = python().map(|mut oracle| {
+            oracle.arg(root("tests/oracle/trace.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = oracle.spawn().unwrap();
+            let (mut stdin, trace) = (child.stdin.take().unwrap(), trace.clone());
+            let writer = std::thread::spawn(move || std::io::Write::write_all(&mut stdin, &trace).unwrap());
+            let output = child.wait_with_output().unwrap();
+            writer.join().unwrap();
+            assert!(output.status.success());
+            String::from_utf8(output.stdout).unwrap()
+        });
+        let run = balde(["trace", "--store", store], &trace);
+        assert_eq!((run.code, run.err.as_str()), (0, ""));
+        let wanted = oracle.unwrap();
+        assert_eq!(run.out.lines().count(), 120 * 60);
+        for (number, (got, wanted)) in run.out.lines().zip(wanted.lines()).enumerate() {
+            assert_eq!(got, wanted, "answer {} of seed {seed} on {store}", number + 1);
+        }
+    }
+}
+
+#[test]
+fn random_traces_are_decided_as_the_oracle_does() {
+    random_traces_agree("memory:", 1..7);
+}
+
+#[test]
+fn random_traces_on_servers_are_decided_as_the_oracle_does() {
+    for (i, binary) in balde_testbed::servers_or_skip().iter().enumerate() {
+        let server = balde_testbed::Server::start(binary).unwrap();
+        random_traces_agree(&server.url(), 10 + i as u32..11 + i as u32);
+    }
+}

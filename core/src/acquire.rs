@@ -24,12 +24,13 @@ pub struct Acquire {
     cost: u64,
     max_wait: Duration,
     limits: Option<Limits>,
+    no_fallback: bool,
 }
 
 impl Acquire {
     /// A request for `cost` tokens, from 0 (which only looks) to 2^53 - 1. It does not wait.
     pub const fn cost(cost: u64) -> Self {
-        Acquire { cost, max_wait: Duration::ZERO, limits: None }
+        Acquire { cost, max_wait: Duration::ZERO, limits: None, no_fallback: false }
     }
 
     /// How long the request may wait for its tokens; parts of a microsecond are dropped, and what is beyond 2^53
@@ -43,6 +44,16 @@ impl Acquire {
     pub fn limits(mut self, limits: &Limits) -> Self {
         self.limits = Some(limits.clone());
         self
+    }
+
+    /// Answers `unavailable` where the failure policy would decide.
+    pub const fn no_fallback(mut self) -> Self {
+        self.no_fallback = true;
+        self
+    }
+
+    pub(crate) fn may_fall_back(&self) -> bool {
+        !self.no_fallback
     }
 
     pub(crate) fn own_limits(&self) -> Option<&Limits> {

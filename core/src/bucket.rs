@@ -47,6 +47,11 @@ impl Run {
         Run { cost, count: 1, wait, until: 0 }
     }
 
+    /// Whether it may debit the bucket.
+    pub(crate) fn takes(&self) -> bool {
+        self.cost > 0 && self.count > 0
+    }
+
     pub(crate) fn look() -> Self {
         Run::take(0, 0)
     }

@@ -1,6 +1,7 @@
 //! Every option of a limiter, with its default and its bounds, in this one place.
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -8,15 +9,18 @@ use tokio::runtime::Handle;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::key::Keyspace;
-use crate::limiter::Limiter;
+use crate::limiter::{Inner, Limiter};
 use crate::limits::Limits;
-use crate::store::{Memory, Place, Redis, ScriptClock, Store, StoreUrl};
+use crate::store::{Fallback, Memory, OnFailure, Place, Redis, ScriptClock, Store, StoreUrl};
 
 /// What server keys begin with.
 pub(crate) const DEFAULT_PREFIX: &str = "balde";
 
 /// How long a decision may take.
 pub(crate) const DEFAULT_DEADLINE: Duration = Duration::from_millis(50);
+
+/// How many processes share a limit, where nobody said.
+pub(crate) const DEFAULT_FLEET: u64 = 32;
 
 /// How many buckets a process keeps; one takes about 150 bytes beside a long key.
 pub(crate) const DEFAULT_MAX_LOCAL_KEYS: usize = 1_000_000;
@@ -32,6 +36,8 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 /// | `limits` | none: they must be given | 1 to 16, of different periods |
 /// | `store` | `memory:` | see [`StoreUrl`] |
 /// | `prefix` | `balde` | as `name` |
+/// | `on_failure` | `Allow` | |
+/// | `fleet` | 32 | 1 to 1,000,000 |
 /// | `deadline` | 50 ms | 1 ms to 1 day |
 /// | `max_local_keys` | 1,000,000 | 1 or more |
 /// | `clock` | the monotonic system clock | memory store only |
@@ -44,6 +50,8 @@ pub struct Builder {
     store: StoreUrl,
     prefix: String,
     deadline: Duration,
+    on_failure: OnFailure,
+    fleet: u64,
     max_local_keys: usize,
     clock: Option<Arc<dyn Clock>>,
     runtime: Option<Handle>,
@@ -57,6 +65,8 @@ impl Builder {
             store: StoreUrl::memory(),
             prefix: DEFAULT_PREFIX.to_string(),
             deadline: DEFAULT_DEADLINE,
+            on_failure: OnFailure::default(),
+            fleet: DEFAULT_FLEET,
             max_local_keys: DEFAULT_MAX_LOCAL_KEYS,
             clock: None,
             runtime: None,
@@ -88,7 +98,19 @@ impl Builder {
         self
     }
 
-    /// How many buckets the memory store holds at most. When there is no room the fullest are forgotten first.
+    /// What is decided when a server does not answer within the deadline.
+    pub fn on_failure(mut self, policy: OnFailure) -> Self {
+        self.on_failure = policy;
+        self
+    }
+
+    /// How many processes share the limits, for [`OnFailure::Local`]: each decides on that part of them.
+    pub fn fleet(mut self, processes: u64) -> Self {
+        self.fleet = processes;
+        self
+    }
+
+    /// How many buckets the memory store, or the local fallback, holds at most. When there is no room the fullest are forgotten first.
     pub fn max_local_keys(mut self, keys: usize) -> Self {
         self.max_local_keys = keys;
         self
@@ -117,6 +139,9 @@ impl Builder {
         if self.deadline < Duration::from_millis(1) || self.deadline > LONGEST {
             return Err(Error::option(format!("deadline {:?}: it may be 1 ms to 1 day", self.deadline)));
         }
+        if self.fleet == 0 || self.fleet > 1_000_000 {
+            return Err(Error::option(format!("fleet {}: it may be 1 to 1,000,000 processes", self.fleet)));
+        }
         if self.max_local_keys == 0 {
             return Err(Error::option("max_local_keys 0: it must be 1 or more"));
         }
@@ -132,6 +157,17 @@ impl Builder {
                 Store::Redis { server: Redis::new(servers, ScriptClock::Server, self.runtime.clone()), keyspace }
             }
         };
-        Ok(Limiter::new(self.name, limits, store, clock, self.deadline, self.runtime))
+        let fallback = Fallback::new(self.on_failure, self.fleet, Arc::clone(&clock), self.max_local_keys);
+        let (name, deadline, runtime) = (self.name, self.deadline, self.runtime);
+        Ok(Limiter::new(Inner {
+            name,
+            limits: RwLock::new(limits),
+            store,
+            fallback,
+            clock,
+            deadline,
+            runtime,
+            closed: AtomicBool::new(false),
+        }))
     }
 }

@@ -35,6 +35,8 @@ pub struct Decision {
 pub enum Source {
     /// The store: the script on the server, or the memory of this process for `memory:`.
     Store,
+    /// The failure policy, because the server did not answer; [`Decision::reason`] says why.
+    Fallback,
 }
 
 impl Source {
@@ -42,6 +44,7 @@ impl Source {
     pub const fn as_str(self) -> &'static str {
         match self {
             Source::Store => "store",
+            Source::Fallback => "fallback",
         }
     }
 }
@@ -52,6 +55,12 @@ impl Source {
 pub enum Reason {
     /// The request asks for more tokens than a full bucket holds, so that it can never succeed.
     CostExceedsCapacity,
+    /// A fallback: the server did not answer within the deadline.
+    Timeout,
+    /// A fallback: the server could not be reached, or said that it cannot decide now.
+    Unavailable,
+    /// A fallback: the server failed lately and was not asked.
+    BreakerOpen,
 }
 
 impl Reason {
@@ -59,6 +68,9 @@ impl Reason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::CostExceedsCapacity => "cost_exceeds_capacity",
+            Reason::Timeout => "timeout",
+            Reason::Unavailable => "unavailable",
+            Reason::BreakerOpen => "breaker_open",
         }
     }
 }

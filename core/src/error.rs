@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::decision::Reason;
+
 /// The result of everything in this crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -78,11 +80,13 @@ impl ErrorKind {
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    /// What a fallback says of it, where it is one that a fallback answers.
+    reason: Reason,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into() }
+        Error { kind, message: message.into(), reason: Reason::Unavailable }
     }
 
     pub(crate) fn option(message: impl Into<String>) -> Self {
@@ -95,11 +99,23 @@ impl Error {
 
     /// The deadline passed while `what` was being done.
     pub(crate) fn overdue(deadline: Duration, what: impl fmt::Display) -> Self {
-        Error::unavailable(format!("no answer within {deadline:?} while {what}"))
+        let message = format!("no answer within {deadline:?} while {what}");
+        Error { reason: Reason::Timeout, ..Error::unavailable(message) }
+    }
+
+    /// The server failed lately and is not asked before its breaker lets a call through again.
+    pub(crate) fn shed(node: impl fmt::Display) -> Self {
+        let message = format!("{node} failed lately and is left alone for a moment");
+        Error { reason: Reason::BreakerOpen, ..Error::unavailable(message) }
     }
 
     pub(crate) fn closed() -> Self {
         Error::new(ErrorKind::Closed, "the limiter was closed; build a new one")
+    }
+
+    /// Why a fallback decides instead, for an error that is retryable.
+    pub(crate) fn reason(&self) -> Reason {
+        self.reason
     }
 
     /// What kind of thing went wrong.

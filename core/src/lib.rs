@@ -26,4 +26,4 @@ pub use limiter::Limiter;
 pub use limits::Limits;
 pub use simulation::Simulation;
 pub use stats::Stats;
-pub use store::StoreUrl;
+pub use store::{OnFailure, StoreUrl};

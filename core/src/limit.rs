@@ -85,6 +85,14 @@ impl Limit {
         self.burst as i64 * self.scale
     }
 
+    /// The part of one process out of `fleet`: that part of the rate, and of the burst, but a token at least.
+    /// A rate that is too slow to be held is the slowest that can be, and never a faster one than that part.
+    pub(crate) fn share(&self, fleet: u64) -> Limit {
+        let burst = (self.burst / fleet).max(1);
+        let slowest = || Limit { count: 1, period: MOST_UNITS as u64, burst: 1, refill: 1, scale: MOST_UNITS };
+        Limit::from_micros(self.count, self.period.saturating_mul(fleet), burst).unwrap_or_else(|_| slowest())
+    }
+
     fn from_micros(count: u64, period: u64, burst: u64) -> Result<Self> {
         if count == 0 || period == 0 || burst == 0 {
             return Err(invalid("count, period and burst must each be 1 or more"));

@@ -16,7 +16,10 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::limits::Limits;
 use crate::stats::Stats;
-use crate::store::Store;
+use crate::store::{Claim, Fallback, Store};
+
+/// Between two tries to settle what the fallback admitted.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Decides whether requests may pass: a token bucket for each key, in this process or on Redis.
 ///
@@ -41,14 +44,16 @@ pub struct Limiter {
     inner: Arc<Inner>,
 }
 
-struct Inner {
-    name: String,
-    limits: RwLock<Limits>,
-    store: Store,
-    clock: Arc<dyn Clock>,
-    deadline: Duration,
-    runtime: Option<Handle>,
-    closed: AtomicBool,
+/// What the clones of a limiter share.
+pub(crate) struct Inner {
+    pub(crate) name: String,
+    pub(crate) limits: RwLock<Limits>,
+    pub(crate) store: Store,
+    pub(crate) fallback: Fallback,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) deadline: Duration,
+    pub(crate) runtime: Option<Handle>,
+    pub(crate) closed: AtomicBool,
 }
 
 impl Limiter {
@@ -60,16 +65,8 @@ impl Limiter {
         Builder::new(name)
     }
 
-    pub(crate) fn new(
-        name: String,
-        limits: Limits,
-        store: Store,
-        clock: Arc<dyn Clock>,
-        deadline: Duration,
-        runtime: Option<Handle>,
-    ) -> Self {
-        let (limits, closed) = (RwLock::new(limits), AtomicBool::new(false));
-        Limiter { inner: Arc::new(Inner { name, limits, store, clock, deadline, runtime, closed }) }
+    pub(crate) fn new(inner: Inner) -> Self {
+        Limiter { inner: Arc::new(inner) }
     }
 
     /// Asks for one token. One round trip to a server, none to `memory:`.
@@ -88,19 +85,58 @@ impl Limiter {
     /// may have been taken and are not given back.
     ///
     /// # Errors
-    /// `invalid_key`, `invalid_cost`, `invalid_option`, `closed`; from a server `unavailable`, `auth`, `permission`,
-    /// `unsupported_server`, `internal`. A denial is not an error.
+    /// `invalid_key`, `invalid_cost`, `invalid_option`, `closed`; from a server `auth`, `permission`,
+    /// `unsupported_server`, `internal`. A denial is not an error, and neither is a server that does not answer: then
+    /// the failure policy decides ([`Builder::on_failure`]), except for [`Acquire::no_fallback`].
     pub async fn acquire_with(&self, key: impl AsRef<[u8]>, request: Acquire) -> Result<Decision> {
         let (key, run) = (key::checked(key.as_ref())?, request.run()?);
         let limits = self.limits_of(&request)?;
-        let outcome = self.inner.store.call(key, &limits, &[run], self.inner.deadline).await?;
-        let decision = decided(&limits, &outcome, &run);
+        let decision = self.decide(key, &limits, &run, request.may_fall_back()).await?;
         if !decision.wait.is_zero() {
-            let mut reserved = Reservation { limiter: self, key, limits: &limits, tokens: run.cost };
+            let source = decision.source;
+            let mut reserved = Reservation { limiter: self, key, limits: &limits, tokens: run.cost, source };
             self.sleep(decision.wait).await?;
             reserved.tokens = 0;
         }
         Ok(decision)
+    }
+
+    /// The store's decision, or else the failure policy's.
+    async fn decide(&self, key: &[u8], limits: &Limits, run: &Run, may_fall_back: bool) -> Result<Decision> {
+        let Inner { store, fallback, deadline, .. } = &*self.inner;
+        if let Some(outcome) = store.call_here(key, limits, &[*run]) {
+            return Ok(decided(limits, &outcome, run));
+        }
+        // Dropped without a word, also with this future, it says that nobody used what a late answer took.
+        let (claim, heard) = Claim::new();
+        match store.call(key, limits, &[*run], Some(heard), *deadline).await {
+            Err(error) if error.is_retryable() && may_fall_back => {
+                let decision = fallback.decide(key, limits, run, error.reason());
+                if decision.allowed {
+                    claim.used();
+                    self.settle_later();
+                }
+                Ok(decision)
+            }
+            outcome => Ok(decided(limits, &outcome?, run)),
+        }
+    }
+
+    /// Settles in the background what the fallback admitted, unless that goes on already.
+    fn settle_later(&self) {
+        let runtime = self.inner.runtime.clone().or_else(|| Handle::try_current().ok());
+        let Some(runtime) = runtime.filter(|_| self.inner.fallback.must_settle()) else { return };
+        let limiter = Arc::downgrade(&self.inner);
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(SETTLE_INTERVAL).await;
+                // Whoever dropped or closed the limiter does not settle any more.
+                let Some(inner) = limiter.upgrade() else { return };
+                if inner.closed.load(Ordering::Acquire) || inner.fallback.settle(&inner.store, inner.deadline).await {
+                    return;
+                }
+            }
+        });
     }
 
     /// Asks for one token where that needs no network: `None` when it does (or when the key or the limiter
@@ -127,7 +163,7 @@ impl Limiter {
     pub async fn peek_with(&self, key: impl AsRef<[u8]>, request: Acquire) -> Result<Decision> {
         let (key, run) = (key::checked(key.as_ref())?, request.run()?);
         let limits = self.limits_of(&request)?;
-        let outcome = self.inner.store.call(key, &limits, &[Run::look()], self.inner.deadline).await?;
+        let outcome = self.inner.store.call(key, &limits, &[Run::look()], None, self.inner.deadline).await?;
         Ok(Decision::foreseen(&limits, &outcome, run.cost, Source::Store))
     }
 
@@ -139,7 +175,7 @@ impl Limiter {
     pub async fn refund(&self, key: impl AsRef<[u8]>, tokens: u64) -> Result<u64> {
         let (key, tokens) = (key::checked(key.as_ref())?, self::tokens(tokens)?);
         let limits = self.open_limits()?;
-        let outcome = self.inner.store.call(key, &limits, &[Run::refund(tokens)], self.inner.deadline).await?;
+        let outcome = self.inner.store.call(key, &limits, &[Run::refund(tokens)], None, self.inner.deadline).await?;
         Ok(Decision::foreseen(&limits, &outcome, 0, Source::Store).remaining)
     }
 
@@ -186,7 +222,7 @@ impl Limiter {
 
     /// What this limiter's local state holds.
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.inner.store)
+        Stats::of(&self.inner.store, &self.inner.fallback)
     }
 
     /// Closes the connections of this limiter and its clones. Later calls answer `closed`; closing again does nothing.
@@ -232,6 +268,7 @@ struct Reservation<'a> {
     key: &'a [u8],
     limits: &'a Limits,
     tokens: i64,
+    source: Source,
 }
 
 impl Drop for Reservation<'_> {
@@ -241,13 +278,16 @@ impl Drop for Reservation<'_> {
         }
         let refund = Run::refund(self.tokens);
         let inner = &self.limiter.inner;
+        if self.source == Source::Fallback {
+            return inner.fallback.refund(self.key, self.limits, self.tokens);
+        }
         if inner.store.call_here(self.key, self.limits, &[refund]).is_some() {
             return;
         }
         if let Some(runtime) = inner.runtime.clone().or_else(|| Handle::try_current().ok()) {
             let (inner, key, limits) = (Arc::clone(inner), self.key.to_vec(), self.limits.clone());
             runtime.spawn(async move {
-                let _ = inner.store.call(&key, &limits, &[refund], inner.deadline).await;
+                let _ = inner.store.call(&key, &limits, &[refund], None, inner.deadline).await;
             });
         }
     }

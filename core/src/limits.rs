@@ -49,6 +49,11 @@ impl Limits {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Each limit changed by `change`, which leaves their order of periods and so keeps them apart.
+    pub(crate) fn mapped(&self, change: impl Fn(&Limit) -> Limit) -> Limits {
+        Limits(self.iter().map(change).collect())
+    }
+
     /// The caller's limits with others, of other periods, behind them: what a bucket holds after
     /// callers with different limits met in it.
     pub(crate) fn followed_by(&self, others: &[Limit]) -> Limits {

@@ -104,7 +104,7 @@ impl Simulation {
         let key = key::checked(key)?;
         match &self.buckets {
             Buckets::Here(memory) => memory.reset(key),
-            Buckets::There { server, keyspace, .. } => server.remove(&keyspace.key(key), DEADLINE).await?,
+            Buckets::There { server, keyspace, .. } => server.remove(keyspace.key(key), DEADLINE).await?,
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Simulation {
     pub async fn close(self) -> Result<()> {
         if let Buckets::There { server, keyspace, written } = self.buckets {
             for key in written.into_inner().unwrap_or_else(PoisonError::into_inner) {
-                server.remove(&keyspace.key(&key), DEADLINE).await?;
+                server.remove(keyspace.key(&key), DEADLINE).await?;
             }
             server.close();
         }
@@ -136,7 +136,7 @@ impl Simulation {
             Buckets::Here(memory) => Ok(memory.call(key, limits, now, &[run])),
             Buckets::There { server, keyspace, written } => {
                 written.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_vec());
-                server.call(&keyspace.key(key), limits, &[run], Some(now), DEADLINE).await
+                server.call(keyspace.key(key), limits, &[run], Some(now), None, DEADLINE).await
             }
         }
     }

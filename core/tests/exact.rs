@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use balde::{Acquire, Limiter};
+use balde::{Acquire, Limiter, OnFailure};
 use balde_testbed::{Cluster, ClusterOptions, redis, server_or_skip, tied};
 
 /// Long enough that a slow machine changes nothing.
@@ -14,7 +14,7 @@ const READY: Duration = Duration::from_secs(30);
 
 fn limiter(url: &str, name: &str, limits: &str) -> Limiter {
     let builder = Limiter::builder(name).limits(limits.parse().unwrap()).store(url.parse().unwrap());
-    builder.deadline(DEADLINE).build().unwrap()
+    builder.deadline(DEADLINE).on_failure(OnFailure::Deny).build().unwrap()
 }
 
 fn cluster() -> Option<Cluster> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use balde::{Acquire, Limiter};
+use balde::{Acquire, Limiter, OnFailure};
 use balde_testbed::redis::{Connection, cmd};
 use balde_testbed::{Server, servers_or_skip, tied, until};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 
 fn limiter(url: &str, name: &str, limits: &str) -> Limiter {
     let builder = Limiter::builder(name).limits(limits.parse().unwrap()).store(url.parse().unwrap());
-    builder.deadline(DEADLINE).build().unwrap()
+    builder.deadline(DEADLINE).on_failure(OnFailure::Deny).build().unwrap()
 }
 
 fn pttl(connection: &mut Connection, key: &str) -> i64 {

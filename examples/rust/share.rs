@@ -5,7 +5,7 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use balde::{Limiter, StoreUrl};
+use balde::{Limiter, OnFailure, StoreUrl};
 
 const TASKS: usize = 64;
 
@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let capacity: u64 = args.next().map_or(Ok(1000), |n| n.parse())?;
     // No refill to speak of, so that the sum must come out even.
     let limiter = Limiter::builder("share").limits(format!("1/100d burst {capacity}").parse()?).store(store.clone());
-    let limiter = limiter.deadline(Duration::from_secs(10)).build()?;
+    // Here a server that does not answer must not pass for one that admits.
+    let limiter = limiter.deadline(Duration::from_secs(10)).on_failure(OnFailure::Deny).build()?;
     let runtime = tokio::runtime::Runtime::new()?;
 
     if std::env::var_os("BALDE_SHARE_CHILD").is_some() {

@@ -12,7 +12,8 @@ use crate::figures::Figures;
 /// `balde check`
 pub(crate) async fn check(args: Check) -> Result<Verdict, Failure> {
     let limiter = limiter(&args.bucket, args.limits.parsed()?)?;
-    let request = Acquire::cost(args.cost).max_wait(args.max_wait);
+    // A person who asks for one bucket wants to hear of a server that does not answer.
+    let request = Acquire::cost(args.cost).max_wait(args.max_wait).no_fallback();
     let decision = limiter.acquire_with(&args.bucket.key, request).await?;
     tell(&decision, args.bucket.json, "admitted", "denied")
 }

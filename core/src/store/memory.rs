@@ -23,20 +23,35 @@ const MOST_SHARDS: usize = 64;
 const KEYS_A_SHARD: usize = 256;
 
 #[derive(Debug)]
-pub(crate) struct Memory {
-    shards: Box<[Shard]>,
+pub(crate) struct Memory<N = ()> {
+    shards: Box<[Shard<N>]>,
     hasher: RandomState,
     keys_a_shard: usize,
 }
 
-/// On cache lines of its own: neighbours would slow each other down.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Shard(Mutex<Buckets>);
+impl<N: Clone> Memory<N> {
+    /// Every key with its note.
+    pub(crate) fn noted(&self) -> Vec<(Vec<u8>, N)> {
+        let told = |entry: &Entry<N>| (entry.key.to_vec(), entry.note.clone());
+        self.shards.iter().flat_map(|shard| shard.lock().table.iter().map(told).collect::<Vec<_>>()).collect()
+    }
+}
 
-#[derive(Debug, Default)]
-struct Buckets {
-    table: HashTable<Entry>,
+impl Memory {
+    /// Decides `runs` on the bucket of `key` at `now`.
+    pub(crate) fn call(&self, key: &[u8], limits: &Limits, now: i64, runs: &[Run]) -> Outcome {
+        self.call_noting(key, limits, now, runs, ())
+    }
+}
+
+/// On cache lines of its own: neighbours would slow each other down.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Shard<N>(Mutex<Buckets<N>>);
+
+#[derive(Debug)]
+struct Buckets<N> {
+    table: HashTable<Entry<N>>,
     /// When each bucket was to be full, as last looked at, and its hash. Takes only move that time on, so the
     /// first in line is looked at again before it goes; what has no bucket any more is passed over.
     line: BinaryHeap<Reverse<(i64, u64)>>,
@@ -44,10 +59,12 @@ struct Buckets {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Entry<N> {
     hash: u64,
     bucket: Bucket,
     key: SmallVec<[u8; 24]>,
+    /// What the owner of the store wants to know of the bucket beside what it decides.
+    note: N,
 }
 
 /// What the bound on keys has cost so far.
@@ -59,13 +76,13 @@ pub(crate) struct Forgotten {
     pub(crate) tokens: u64,
 }
 
-impl Memory {
+impl<N> Memory<N> {
     /// A store of at most `most` keys (1 or more).
     pub(crate) fn new(most: usize) -> Self {
         let shards = (most / KEYS_A_SHARD).clamp(1, MOST_SHARDS);
         let shards = if shards.is_power_of_two() { shards } else { shards.next_power_of_two() / 2 };
         Memory {
-            shards: (0..shards).map(|_| Shard::default()).collect(),
+            shards: (0..shards).map(|_| Shard(Mutex::new(Buckets::empty()))).collect(),
             hasher: RandomState::default(),
             keys_a_shard: most / shards,
         }
@@ -76,15 +93,15 @@ impl Memory {
         Memory { keys_a_shard: usize::MAX, ..Memory::new(MOST_SHARDS * KEYS_A_SHARD) }
     }
 
-    /// Decides `runs` on the bucket of `key` at `now`.
-    pub(crate) fn call(&self, key: &[u8], limits: &Limits, now: i64, runs: &[Run]) -> Outcome {
+    /// Decides `runs` on the bucket of `key` at `now`; a bucket that is stored first takes `note` along.
+    pub(crate) fn call_noting(&self, key: &[u8], limits: &Limits, now: i64, runs: &[Run], note: N) -> Outcome {
         let hash = self.hasher.hash_one(key);
         let mut buckets = self.shard(hash);
         let Ok(mut found) = buckets.table.find_entry(hash, |entry| entry.is(hash, key)) else {
             let mut bucket = Bucket::full(limits, now);
             let (outcome, change) = bucket.apply(limits, now, runs);
             if change == Change::Stored {
-                buckets.insert(Entry { hash, bucket, key: SmallVec::from_slice(key) }, now, self.keys_a_shard);
+                buckets.insert(Entry { hash, bucket, key: SmallVec::from_slice(key), note }, now, self.keys_a_shard);
             }
             return outcome;
         };
@@ -93,6 +110,14 @@ impl Memory {
             found.remove();
         }
         outcome
+    }
+
+    /// The tokens that the bucket of `key` lacks at `now`, if there is one, which is then forgotten.
+    pub(crate) fn take_out(&self, key: &[u8], now: i64) -> Option<u64> {
+        let hash = self.hasher.hash_one(key);
+        let mut buckets = self.shard(hash);
+        let found = buckets.table.find_entry(hash, |entry| entry.is(hash, key)).ok()?;
+        Some(found.remove().0.bucket.missing(now))
     }
 
     /// Forgets the bucket of `key`: it is full again.
@@ -117,26 +142,30 @@ impl Memory {
     }
 
     /// The high bits choose the shard; the table uses the others.
-    fn shard(&self, hash: u64) -> MutexGuard<'_, Buckets> {
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Buckets<N>> {
         self.shards[(hash >> 48) as usize & (self.shards.len() - 1)].lock()
     }
 }
 
-impl Shard {
+impl<N> Shard<N> {
     /// Nothing under the lock leaves a bucket half written, so that a poisoned lock is as good as any.
-    fn lock(&self) -> MutexGuard<'_, Buckets> {
+    fn lock(&self) -> MutexGuard<'_, Buckets<N>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entry {
+impl<N> Entry<N> {
     fn is(&self, hash: u64, key: &[u8]) -> bool {
         self.hash == hash && self.key.as_slice() == key
     }
 }
 
-impl Buckets {
-    fn insert(&mut self, entry: Entry, now: i64, most: usize) {
+impl<N> Buckets<N> {
+    fn empty() -> Self {
+        Buckets { table: HashTable::new(), line: BinaryHeap::new(), forgotten: Forgotten::default() }
+    }
+
+    fn insert(&mut self, entry: Entry<N>, now: i64, most: usize) {
         if most < usize::MAX {
             self.make_room(now, most);
             self.line.push(Reverse((entry.bucket.full_at(), entry.hash)));
@@ -191,7 +220,7 @@ mod tests {
     #[test]
     fn a_million_keys_stay_within_the_bound_and_an_exhausted_bucket_is_not_forgotten() {
         let limits: Limits = "10/h".parse().unwrap();
-        let memory = Memory::new(10_000);
+        let memory = Memory::<()>::new(10_000);
         assert!(taken(&memory, "greedy", &limits, 0, 10));
         for i in 0..1_000_000 {
             assert!(taken(&memory, &format!("key {i}"), &limits, 0, 1));
@@ -206,7 +235,7 @@ mod tests {
     #[test]
     fn the_fullest_goes_first() {
         let limits: Limits = "10/s".parse().unwrap();
-        let memory = Memory::new(3);
+        let memory = Memory::<()>::new(3);
         for (key, cost) in [("five", 5), ("one", 1), ("nine", 9), ("two", 2)] {
             assert!(taken(&memory, key, &limits, 0, cost));
         }
@@ -219,7 +248,7 @@ mod tests {
     #[test]
     fn a_bucket_that_took_more_since_moves_back_in_line() {
         let limits: Limits = "10/s".parse().unwrap();
-        let memory = Memory::new(2);
+        let memory = Memory::<()>::new(2);
         assert!(taken(&memory, "a", &limits, 0, 1));
         assert!(taken(&memory, "b", &limits, 0, 2));
         assert!(taken(&memory, "a", &limits, 0, 9));
@@ -230,7 +259,7 @@ mod tests {
     #[test]
     fn full_buckets_are_dropped_on_the_way() {
         let limits: Limits = "10/s".parse().unwrap();
-        let memory = Memory::new(1_000_000);
+        let memory = Memory::<()>::new(1_000_000);
         for i in 0..100_000_i64 {
             assert!(taken(&memory, &i.to_string(), &limits, i * 1000, 1));
         }
@@ -241,7 +270,7 @@ mod tests {
     #[test]
     fn taking_and_giving_back_for_ever_leaves_nothing() {
         let limits: Limits = "1/d".parse().unwrap();
-        let memory = Memory::new(1000);
+        let memory = Memory::<()>::new(1000);
         for i in 0..10_000 {
             assert!(taken(&memory, "k", &limits, i, 1));
             let _ = memory.call(b"k", &limits, i, &[Run::refund(1)]);

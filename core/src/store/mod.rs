@@ -1,5 +1,6 @@
 //! Where buckets are kept: in this process, or on Redis. Both answer a call with the same [`Outcome`].
 
+mod fallback;
 mod memory;
 mod redis;
 #[cfg(test)]
@@ -15,8 +16,10 @@ use crate::error::Result;
 use crate::key::Keyspace;
 use crate::limits::Limits;
 
+pub(crate) use fallback::Fallback;
+pub use fallback::OnFailure;
 pub(crate) use memory::Memory;
-pub(crate) use redis::{Redis, ScriptClock};
+pub(crate) use redis::{Claim, Heard, Redis, ScriptClock};
 pub(crate) use url::Place;
 pub use url::StoreUrl;
 
@@ -28,11 +31,21 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// Decides `runs` on the bucket of `key`, in order, in one step.
-    pub(crate) async fn call(&self, key: &[u8], limits: &Limits, runs: &[Run], deadline: Duration) -> Result<Outcome> {
+    /// Decides `runs` on the bucket of `key`, in order, in one step. With `heard`, what a server debited for a caller who
+    /// is gone by then is given back.
+    pub(crate) async fn call(
+        &self,
+        key: &[u8],
+        limits: &Limits,
+        runs: &[Run],
+        heard: Option<Heard>,
+        deadline: Duration,
+    ) -> Result<Outcome> {
         match self {
             Store::Memory { buckets, clock } => Ok(buckets.call(key, limits, clock.now() as i64, runs)),
-            Store::Redis { server, keyspace } => server.call(&keyspace.key(key), limits, runs, None, deadline).await,
+            Store::Redis { server, keyspace } => {
+                server.call(keyspace.key(key), limits, runs, None, heard, deadline).await
+            }
         }
     }
 
@@ -51,7 +64,7 @@ impl Store {
                 buckets.reset(key);
                 Ok(())
             }
-            Store::Redis { server, keyspace } => server.remove(&keyspace.key(key), deadline).await,
+            Store::Redis { server, keyspace } => server.remove(keyspace.key(key), deadline).await,
         }
     }
 

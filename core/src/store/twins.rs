@@ -45,7 +45,7 @@ async fn many_runs_in_one_call() {
                 now += by;
                 let limits = &limits[if case % 2 == 0 { case / 2 % LIMITS.len() } else { chosen }];
                 let here = memory.call(key.as_bytes(), limits, now, &runs);
-                let there = redis.call(&keyspace.key(key.as_bytes()), limits, &runs, Some(now), DEADLINE).await;
+                let there = redis.call(keyspace.key(key.as_bytes()), limits, &runs, Some(now), None, DEADLINE).await;
                 assert_eq!(Ok(here), there, "case {case} at {now}: {runs:?} under {limits} on {binary:?}");
             }
         }

@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use crate::form::{self, Node, ask};
 use crate::migration::Migration;
+use crate::port::{BUS, Port};
 use crate::view::Line;
-use crate::{Binary, Error, Server, wait};
+use crate::{Binary, Error, Proxy, Server, wait};
 
 /// What a cluster is to be like.
 #[derive(Debug, Clone)]
@@ -16,12 +17,16 @@ pub struct ClusterOptions {
     pub node_timeout: Duration,
     /// Further arguments for every node, as for [`Server::start_with`]. A password needs `--masterauth` too.
     pub args: Vec<String>,
+    /// Whether every node is behind a [`Proxy`] of its own, whose port it announces: then the URL, MOVED, ASK and
+    /// `CLUSTER SLOTS` lead clients through proxies, and replicas too, whom faults spare. What the testbed itself asks
+    /// of nodes, MIGRATE, and the talk of the nodes among each other go past them.
+    pub proxied: bool,
 }
 
 impl Default for ClusterOptions {
-    /// 3 masters without replicas, a node timeout of 5 s, no further arguments.
+    /// 3 masters without replicas, a node timeout of 5 s, no further arguments, no proxies.
     fn default() -> Self {
-        Self { masters: 3, replicas: 0, node_timeout: Duration::from_secs(5), args: Vec::new() }
+        Self { masters: 3, replicas: 0, node_timeout: Duration::from_secs(5), args: Vec::new(), proxied: false }
     }
 }
 
@@ -31,6 +36,8 @@ impl Default for ClusterOptions {
 #[derive(Debug)]
 pub struct Cluster {
     servers: Vec<Server>,
+    /// One for each server, in the same order, or none at all.
+    proxies: Vec<Proxy>,
 }
 
 impl Cluster {
@@ -41,22 +48,20 @@ impl Cluster {
             return Err(Error::Invalid("a cluster needs a master".into()));
         }
         let args = arguments(options);
+        let launch = || launch(binary, &args, options.proxied);
         let count = options.masters * (1 + options.replicas);
         // All are launched before the first is waited for: they start side by side.
-        let launched: Vec<Server> =
-            (0..count).map(|_| Server::launch(binary, &args, true)).collect::<Result<_, _>>()?;
-        let ready = |server: Server| match server.wait_ready() {
-            Err(Error::PortTaken(_)) => Server::start_on(binary, &args, true),
-            ready => ready.map(|()| server),
-        };
-        let servers = launched.into_iter().map(ready).collect::<Result<Vec<_>, _>>()?;
+        let launched = (0..count).map(|_| launch()).collect::<Result<Vec<_>, _>>()?;
+        let ready = launched.into_iter().map(|node| Server::ready(node, launch, |(server, _)| server));
+        let (servers, proxies): (Vec<_>, Vec<_>) = ready.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         form::form(&servers, options.masters)?;
-        Ok(Self { servers })
+        Ok(Self { servers, proxies: proxies.into_iter().flatten().collect() })
     }
 
-    /// `redis+cluster://127.0.0.1:PORT,127.0.0.1:PORT,...`: all nodes, those that began as masters first.
+    /// `redis+cluster://127.0.0.1:PORT,127.0.0.1:PORT,...`: all nodes, those that began as masters first. The ports are
+    /// those of the proxies when there are some.
     pub fn url(&self) -> String {
-        let nodes: Vec<String> = self.servers.iter().map(|server| format!("127.0.0.1:{}", server.port())).collect();
+        let nodes: Vec<String> = self.servers.iter().map(|node| format!("127.0.0.1:{}", node.announced())).collect();
         // All nodes have the same arguments, hence the same password.
         format!("redis+cluster://{}{}", self.servers[0].credentials(), nodes.join(","))
     }
@@ -70,6 +75,25 @@ impl Cluster {
     pub fn node(&self, port: u16) -> Result<&Server, Error> {
         let node = self.servers.iter().find(|server| server.port() == port);
         node.ok_or_else(|| Error::Invalid(format!("no node of this cluster has port {port}")))
+    }
+
+    /// The proxy in front of the node with this port; the proxy's own port will do as well.
+    /// Fails with [`Error::Invalid`] when there is none.
+    pub fn proxy(&self, port: u16) -> Result<&Proxy, Error> {
+        let mut pairs = self.servers.iter().zip(&self.proxies);
+        let pair = pairs.find(|(server, proxy)| server.port() == port || proxy.port() == port);
+        pair.map(|(_, proxy)| proxy)
+            .ok_or_else(|| Error::Invalid(format!("no proxy of this cluster has to do with port {port}")))
+    }
+
+    /// The proxy in front of the master of a slot now, found as [`Cluster::master_of`] does.
+    pub fn proxy_of(&self, slot: u16) -> Result<&Proxy, Error> {
+        self.proxy(self.master_of(slot)?.port())
+    }
+
+    /// All proxies, in the order of [`Cluster::nodes`]; none when the cluster was not to be proxied.
+    pub fn proxies(&self) -> &[Proxy] {
+        &self.proxies
     }
 
     /// The nodes that call themselves masters now, of those that answer. One that comes back from a freeze or a
@@ -148,6 +172,19 @@ impl Cluster {
     fn answering(&self) -> impl Iterator<Item = &Server> {
         self.servers.iter().filter(|server| server.is_running() && !server.is_frozen())
     }
+}
+
+/// Starts a node, and a proxy in front of it if there is to be one, without waiting for it.
+fn launch(binary: &Binary, args: &[String], proxied: bool) -> Result<(Server, Option<Proxy>), Error> {
+    let port = Port::take(true)?;
+    if !proxied {
+        return Ok((Server::launch(binary, port, args)?, None));
+    }
+    let proxy = Proxy::start(port.number())?;
+    // At the start: Redis 6.2 takes a later change for news to others only.
+    let (announced, bus) = (proxy.port().to_string(), (port.number() + BUS).to_string());
+    let announce = ["--cluster-announce-port", &announced, "--cluster-announce-bus-port", &bus].map(String::from);
+    Ok((Server::launch(binary, port, &[args, &announce].concat())?, Some(proxy)))
 }
 
 fn arguments(options: &ClusterOptions) -> Vec<String> {

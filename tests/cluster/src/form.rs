@@ -1,5 +1,6 @@
 use redis::{Connection, FromRedisValue, ToRedisArgs};
 
+use crate::port::BUS;
 use crate::view::{self, View};
 use crate::{Error, Server, info, slot, wait};
 
@@ -43,7 +44,9 @@ pub(crate) fn form(servers: &[Server], masters: usize) -> Result<(), Error> {
     // Every pair is introduced, so that nobody has to wait for gossip to hear of somebody.
     for index in 0..nodes.len() {
         for other in &servers[index + 1..] {
-            let () = ask(&mut nodes[index], "MEET", &["127.0.0.1".to_owned(), other.port().to_string()])?;
+            // The bus has no proxy in front.
+            let (port, bus) = (other.announced().to_string(), (other.port() + BUS).to_string());
+            let () = ask(&mut nodes[index], "MEET", &["127.0.0.1", &port, &bus])?;
         }
     }
     let ids = wait::until(wait::END, "the nodes to know each other", || acquainted(&mut nodes))?;

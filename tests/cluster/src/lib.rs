@@ -13,6 +13,9 @@
 //! # Ok::<(), balde_testbed::Error>(())
 //! ```
 //!
+//! [`Proxy`] stands in front of a server, or of every node of a cluster ([`ClusterOptions::proxied`]), and makes the
+//! faults of a network: delays, lost replies, half-open connections, refusals, resets.
+//!
 //! Every call blocks; every wait is for a condition and has an end, after which it fails with [`Error::Late`] and the
 //! last thing it saw. Everything takes `&self`, so one server can be frozen by one thread while another talks to it.
 //!
@@ -26,6 +29,7 @@ mod form;
 mod info;
 mod migration;
 mod port;
+mod proxy;
 mod server;
 mod skip;
 pub mod slot;
@@ -39,6 +43,7 @@ pub use error::Error;
 pub use find::{Found, Origin};
 pub use info::CommandStats;
 pub use migration::Migration;
+pub use proxy::{Counters, Direction, Proxy};
 pub use redis;
 pub use server::Server;
 pub use skip::{server_or_skip, servers_or_skip};

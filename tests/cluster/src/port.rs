@@ -13,7 +13,10 @@ const COUNT: u16 = 10_000;
 /// How far above its port a cluster node listens for the other nodes.
 pub(crate) const BUS: u16 = 10_000;
 
-/// A free loopback port, held for one server.
+/// How often a port is chosen anew when it is lost to somebody else.
+pub(crate) const ATTEMPTS: usize = 20;
+
+/// A free loopback port, held for one server or proxy.
 ///
 /// It stays held while the server is stopped: other testbeds on this machine, in this process or another, do not choose
 /// it. Programs that know nothing of this can still take it, so starting a server must be ready for that.

@@ -8,11 +8,8 @@ use std::time::Duration;
 use redis::{Client, Connection, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 use tempfile::TempDir;
 
-use crate::port::Port;
+use crate::port::{ATTEMPTS, Port};
 use crate::{Binary, CommandStats, Error, info, tied, wait};
-
-/// How often a start is tried when the chosen port is lost to somebody else.
-const ATTEMPTS: usize = 20;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -47,34 +44,38 @@ impl Server {
     /// Fails with [`Error::Died`] and the end of the server's log when it does not like its arguments.
     pub fn start_with(binary: &Binary, args: &[&str]) -> Result<Self, Error> {
         let args: Vec<String> = args.iter().map(|arg| (*arg).into()).collect();
-        Self::start_on(binary, &args, false)
+        let launch = || Self::launch(binary, Port::take(false)?, &args);
+        Self::ready(launch()?, launch, |server| server)
     }
 
-    /// Starts a server and waits for it; one that loses its port to somebody else gets another.
-    /// With `bus` the port has a free bus port too.
-    pub(crate) fn start_on(binary: &Binary, args: &[String], bus: bool) -> Result<Self, Error> {
+    /// Waits for the server of what was launched; when that one lost its port to somebody else, launches anew.
+    pub(crate) fn ready<T>(
+        launched: T,
+        launch: impl Fn() -> Result<T, Error>,
+        server: impl Fn(&T) -> &Self,
+    ) -> Result<T, Error> {
+        let mut launched = launched;
         for _ in 0..ATTEMPTS {
-            let server = Self::launch(binary, args, bus)?;
-            match server.wait_ready() {
-                Err(Error::PortTaken(_)) => {}
-                ready => return ready.map(|()| server),
+            match server(&launched).wait_ready() {
+                Err(Error::PortTaken(_)) => launched = launch()?,
+                ready => return ready.map(|()| launched),
             }
         }
         Err(Error::NoPort)
     }
 
-    /// Starts a server without waiting for it.
-    pub(crate) fn launch(binary: &Binary, args: &[String], bus: bool) -> Result<Self, Error> {
+    /// Starts a server on `port` without waiting for it.
+    pub(crate) fn launch(binary: &Binary, port: Port, args: &[String]) -> Result<Self, Error> {
         let folder = tempfile::Builder::new().prefix("balde-testbed-").tempdir();
         let folder = folder.map_err(Error::io("cannot make a temporary folder"))?;
-        let (port, process) = (Port::take(bus)?, Mutex::new(None));
+        let process = Mutex::new(None);
         let server = Self { binary: binary.clone(), port, args: args.into(), folder, process };
         *server.process() = Some(server.spawn()?);
         Ok(server)
     }
 
     /// Waits until this very process answers; a stranger on its port does not count.
-    pub(crate) fn wait_ready(&self) -> Result<(), Error> {
+    fn wait_ready(&self) -> Result<(), Error> {
         let port = self.port();
         let ready = wait::until(wait::END, &format!("the server on port {port}"), || {
             let Some(pid) = self.living()? else {
@@ -191,7 +192,16 @@ impl Server {
 
     /// The password that its arguments set.
     pub(crate) fn password(&self) -> Option<&str> {
-        let at = self.args.iter().rposition(|arg| arg == "--requirepass")?;
+        self.argument("--requirepass")
+    }
+
+    /// The port by which a cluster node is known to clients and to the other nodes.
+    pub(crate) fn announced(&self) -> u16 {
+        self.argument("--cluster-announce-port").and_then(|port| port.parse().ok()).unwrap_or(self.port())
+    }
+
+    fn argument(&self, name: &str) -> Option<&str> {
+        let at = self.args.iter().rposition(|arg| arg == name)?;
         self.args.get(at + 1).map(String::as_str)
     }
 

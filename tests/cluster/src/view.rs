@@ -72,7 +72,7 @@ pub(crate) fn agreed(views: &[View]) -> Result<(), String> {
             if let Some(trouble) = seen.trouble() {
                 return Err(format!("{viewer_port} sees {port} as {trouble}"));
             }
-            if seen.role() != teller.own.role() {
+            if seen.role() != teller.own.role() || seen.port != port {
                 return Err(format!("{viewer_port} has an outdated view of {port}"));
             }
         }

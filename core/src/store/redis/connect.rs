@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use super::offset::Offset;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::url::{Address, Servers};
 
@@ -147,7 +148,7 @@ impl Node {
         let (multiplexed, driver) = MultiplexedConnection::new_with_config(&self.login.0, stream, config)
             .await
             .map_err(|error| self.refused(&error))?;
-        Ok((Connection { multiplexed }, driver))
+        Ok((Connection { multiplexed, offset: Arc::new(Offset::new()) }, driver))
     }
 
     fn refused(&self, error: &RedisError) -> Error {
@@ -186,16 +187,16 @@ impl Node {
 #[derive(Clone)]
 pub(super) struct Connection {
     multiplexed: MultiplexedConnection,
+    /// Of this connection alone: the next one may lead to another server.
+    pub(super) offset: Arc<Offset>,
 }
 
 impl Connection {
-    /// Sends a command and waits for its answer.
-    pub(super) async fn send(&mut self, command: &Cmd) -> Result<Value, RedisError> {
-        self.multiplexed.send_packed_command(command).await.and_then(accepted)
-    }
-
     /// Sends a command behind others that it needs, at once, and waits for the answer to it alone.
-    pub(super) async fn send_after(&mut self, before: &[Cmd], command: &Cmd) -> Result<Value, RedisError> {
+    pub(super) async fn send(&mut self, before: &[Cmd], command: &Cmd) -> Result<Value, RedisError> {
+        if before.is_empty() {
+            return self.multiplexed.send_packed_command(command).await.and_then(accepted);
+        }
         let mut pipeline = Pipeline::with_capacity(before.len() + 1);
         for command in before {
             pipeline.add_command(command.clone());

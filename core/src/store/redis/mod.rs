@@ -2,6 +2,8 @@
 
 mod cluster;
 mod connect;
+mod flight;
+mod offset;
 mod refresh;
 mod reply;
 mod script;
@@ -11,18 +13,20 @@ mod topology;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::cmd;
+use smallvec::SmallVec;
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
 use self::cluster::Cluster;
+use self::script::Take;
 use self::send::{Message, on};
 use super::url::Servers;
 use crate::bucket::{Outcome, Run};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::key::ServerKey;
 use crate::limits::Limits;
 
+pub(crate) use self::flight::{Claim, Heard};
 pub(crate) use self::script::ScriptClock;
 
 /// The servers of one store. Nothing is connected before the first call.
@@ -38,26 +42,26 @@ impl Redis {
         Redis { cluster: Cluster::new(servers), clock, runtime }
     }
 
-    /// Decides `runs` on the bucket of `key`: one round trip. `given` is the time for [`ScriptClock::Given`].
+    /// Decides `runs` on the bucket of `key`: one round trip. `given` is the time for [`ScriptClock::Given`]. With
+    /// `heard`, what is debited for a caller who is gone by then is given back.
     pub(crate) async fn call(
         &self,
-        key: &ServerKey,
+        key: ServerKey,
         limits: &Limits,
         runs: &[Run],
         given: Option<i64>,
+        heard: Option<Heard>,
         deadline: Duration,
     ) -> Result<Outcome> {
-        let script = self.clock.script();
-        let message = Message { slot: key.slot, command: script.call(key, limits, runs, given), load: Some(script) };
-        let answer = self.cluster.send(message, deadline, &self.runtime()?).await?;
-        reply::outcome(answer, limits.len(), runs.len())
+        let take = Take { clock: self.clock, key, limits: limits.clone(), runs: SmallVec::from_slice(runs), given };
+        let message = Message::Take(Arc::new(take));
+        let outcome = self.cluster.send(&message, heard, deadline, &self.runtime()?).await?;
+        outcome.ok_or_else(|| Error::new(ErrorKind::Internal, "a take was answered without an outcome"))
     }
 
     /// Removes the bucket of `key`: one round trip.
-    pub(crate) async fn remove(&self, key: &ServerKey, deadline: Duration) -> Result<()> {
-        let mut command = cmd("DEL");
-        command.arg(key.bytes.as_slice());
-        self.cluster.send(Message { slot: key.slot, command, load: None }, deadline, &self.runtime()?).await.map(drop)
+    pub(crate) async fn remove(&self, key: ServerKey, deadline: Duration) -> Result<()> {
+        self.cluster.send(&Message::Remove(key), None, deadline, &self.runtime()?).await.map(drop)
     }
 
     /// Finds every master, connects to it and loads the script there.
@@ -76,7 +80,7 @@ impl Redis {
                 loading.spawn_on(
                     async move {
                         let mut connection = node.connection(&handle).await?;
-                        match reply::Verdict::of(connection.send(&clock.script().load()).await, &node.address) {
+                        match reply::Verdict::of(connection.send(&[], &clock.script().load()).await, &node.address) {
                             reply::Verdict::Answer(_) => Ok(()),
                             reply::Verdict::Refused(error)
                             | reply::Verdict::Unable(error)

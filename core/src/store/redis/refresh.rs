@@ -97,7 +97,7 @@ async fn ask(node: &Arc<Node>, servers: &Servers, runtime: &Handle) -> Result<To
     let mut connection = node.connection(runtime).await?;
     let mut slots = cmd("CLUSTER");
     slots.arg("SLOTS");
-    let answer = connection.send(&slots).await;
+    let answer = connection.send(&[], &slots).await;
     let no_cluster = answer.as_ref().is_err_and(says_no_cluster);
     if no_cluster && servers.cluster {
         let says = format!("{} is not a cluster node; use redis:// for a single server", node.address);

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use redis::{Cmd, cmd};
+use smallvec::{SmallVec, smallvec};
 
 use crate::bucket::Run;
 use crate::key::ServerKey;
@@ -47,19 +48,43 @@ impl Script {
         load.arg("LOAD").arg(&self.source);
         load
     }
+}
 
-    /// The command that decides `runs` on the bucket of `key`.
-    pub(super) fn call(&self, key: &ServerKey, limits: &Limits, runs: &[Run], given: Option<i64>) -> Cmd {
+/// A call of the script: what is asked of one bucket.
+#[derive(Debug)]
+pub(super) struct Take {
+    pub(super) clock: ScriptClock,
+    pub(super) key: ServerKey,
+    pub(super) limits: Limits,
+    pub(super) runs: SmallVec<[Run; 1]>,
+    /// The time, for [`ScriptClock::Given`].
+    pub(super) given: Option<i64>,
+}
+
+impl Take {
+    /// The command. Nobody wants what it would take after `until`, in the server's microseconds (0: for ever).
+    pub(super) fn command(&self, until: i64) -> Cmd {
         let mut call = cmd("EVALSHA");
-        call.arg(&self.digest).arg(1).arg(key.bytes.as_slice());
+        call.arg(&self.clock.script().digest).arg(1).arg(self.key.bytes.as_slice());
+        let limits = self.limits.iter();
         call.arg(packed(
-            limits.iter().flat_map(|limit| [limit.period_micros() as i64, limit.refill, limit.scale, limit.capacity()]),
+            limits.flat_map(|limit| [limit.period_micros() as i64, limit.refill, limit.scale, limit.capacity()]),
         ));
-        call.arg(packed(runs.iter().flat_map(|run| [run.cost, run.count, run.wait, run.until])));
-        if let Some(now) = given {
+        let runs = self.runs.iter();
+        call.arg(packed(runs.flat_map(|run| {
+            let until = if run.takes() && run.until == 0 { until } else { run.until };
+            [run.cost, run.count, run.wait, until]
+        })));
+        if let Some(now) = self.given {
             call.arg(now);
         }
         call
+    }
+
+    /// The call that gives tokens back to the same bucket.
+    pub(super) fn refund(&self, tokens: i64) -> Take {
+        let (key, limits) = (self.key.clone(), self.limits.clone());
+        Take { clock: self.clock, key, limits, runs: smallvec![Run::refund(tokens)], given: self.given }
     }
 }
 
@@ -74,10 +99,14 @@ mod tests {
 
     #[test]
     fn a_call_is_two_arguments_a_key() {
-        let key = crate::key::Keyspace::new("balde", "api").unwrap().key(b"k");
-        let limits: Limits = "10/s; 1/d".parse().unwrap();
-        let runs = [Run::take(1, 0), Run::refund(2), Run::look()];
-        let call = ScriptClock::Given.script().call(&key, &limits, &runs, Some(7));
+        let take = Take {
+            clock: ScriptClock::Given,
+            key: crate::key::Keyspace::new("balde", "api").unwrap().key(b"k"),
+            limits: "10/s; 1/d".parse().unwrap(),
+            runs: smallvec![Run::take(1, 0), Run::refund(2), Run::look()],
+            given: Some(7),
+        };
+        let call = take.command(9);
         let args: Vec<Vec<u8>> = call
             .args_iter()
             .filter_map(|arg| match arg {
@@ -92,5 +121,7 @@ mod tests {
         );
         assert_eq!(&args[4][..8], &1e6_f64.to_le_bytes());
         assert_eq!(&args[5][40..48], &(-2_f64).to_le_bytes());
+        let until = |run: usize| f64::from_le_bytes(args[5][32 * run + 24..32 * run + 32].try_into().unwrap());
+        assert_eq!([until(0), until(1), until(2)], [9.0, 0.0, 0.0], "only what takes can come too late");
     }
 }

@@ -4,15 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Cmd, Value, cmd};
+use redis::{Cmd, cmd};
 use tokio::runtime::Handle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster::Cluster;
-use super::reply::Verdict;
-use super::script::Script;
+use super::flight::{Flight, Heard, Landing};
+use super::reply::{self, Verdict};
+use super::script::{ScriptClock, Take};
 use super::topology::redirected;
+use crate::bucket::Outcome;
 use crate::error::{Error, Result};
+use crate::key::ServerKey;
 use crate::store::url::Address;
 
 /// The first pause before a further try; it doubles up to [`LONGEST_PAUSE`].
@@ -22,18 +25,47 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 /// Redirections followed at once; nodes that send a call round in a circle are given time to agree.
 const QUICK_REDIRECTIONS: u32 = 5;
 
-/// A command, the slot of its key, and the script that it calls.
-pub(super) struct Message<'a> {
-    pub(super) slot: u16,
-    pub(super) command: Cmd,
-    /// Loaded ahead when the node says NOSCRIPT.
-    pub(super) load: Option<&'a Script>,
+/// What a server is asked to do with one key.
+#[derive(Debug, Clone)]
+pub(super) enum Message {
+    Take(Arc<Take>),
+    Remove(ServerKey),
+}
+
+impl Message {
+    fn slot(&self) -> u16 {
+        match self {
+            Message::Take(take) => take.key.slot,
+            Message::Remove(key) => key.slot,
+        }
+    }
+
+    fn command(&self, until: i64) -> Cmd {
+        match self {
+            Message::Take(take) => take.command(until),
+            Message::Remove(key) => {
+                let mut remove = cmd("DEL");
+                remove.arg(key.bytes.as_slice());
+                remove
+            }
+        }
+    }
+
+    /// The command that makes a server able to do it.
+    fn load(&self) -> Option<Cmd> {
+        match self {
+            Message::Take(take) => Some(take.clock.script().load()),
+            Message::Remove(_) => None,
+        }
+    }
 }
 
 /// What a call was doing when its deadline passed, and why the try before that came to nothing.
 struct Trail {
     stage: Stage,
     before: Option<String>,
+    /// When the deadline passes.
+    ends: Instant,
 }
 
 enum Stage {
@@ -57,7 +89,8 @@ impl fmt::Display for Trail {
 
 /// How one attempt ended.
 enum Step {
-    Done(Value),
+    /// Executed; a take has an outcome.
+    Done(Option<Outcome>),
     /// Not executed; what was learnt leads on at once.
     Onward,
     /// Not executed; it may be in a while.
@@ -74,18 +107,28 @@ struct Course {
 }
 
 impl Cluster {
-    /// Sends a message and returns its answer.
+    /// Sends a message and returns the outcome, where it has one. With `heard`, a take that is given up on is settled
+    /// when its answer comes late.
     ///
     /// # Errors
     /// `unavailable` when no answer came in time, or none that says what happened; the typed refusal of a server.
     pub(super) async fn send(
         self: &Arc<Self>,
-        message: Message<'_>,
+        message: &Message,
+        heard: Option<Heard>,
         deadline: Duration,
         runtime: &Handle,
-    ) -> Result<Value> {
-        let mut trail = Trail { stage: Stage::Seeking, before: None };
-        let answer = on(runtime, || timeout(deadline, self.attempts(&message, &mut trail, runtime))).await;
+    ) -> Result<Option<Outcome>> {
+        let mut landing = match (message, heard) {
+            (Message::Take(take), Some(heard)) => {
+                let (cluster, take, runtime) = (Arc::clone(self), Arc::clone(take), runtime.clone());
+                Some(Landing { cluster, take, heard, runtime })
+            }
+            _ => None,
+        };
+        let mut trail = Trail { stage: Stage::Seeking, before: None, ends: Instant::now() + deadline };
+        let attempts = self.attempts(message, &mut landing, &mut trail, runtime);
+        let answer = on(runtime, || timeout(deadline, attempts)).await;
         answer.unwrap_or_else(|_| {
             // Who does not answer may have been replaced: others are asked, in the background.
             let _ = self.refresh.start(self, runtime);
@@ -94,11 +137,17 @@ impl Cluster {
     }
 
     /// Tries until there is an answer; the deadline ends it from outside.
-    async fn attempts(self: &Arc<Self>, message: &Message<'_>, trail: &mut Trail, runtime: &Handle) -> Result<Value> {
+    async fn attempts(
+        self: &Arc<Self>,
+        message: &Message,
+        landing: &mut Option<Landing>,
+        trail: &mut Trail,
+        runtime: &Handle,
+    ) -> Result<Option<Outcome>> {
         let (mut course, mut quick, mut pause) = (Course::default(), 0, FIRST_PAUSE);
         loop {
-            let why = match self.attempt(message, &mut course, trail, runtime).await {
-                Ok(Step::Done(value)) => return Ok(value),
+            let why = match self.attempt(message, &mut course, landing, trail, runtime).await {
+                Ok(Step::Done(outcome)) => return Ok(outcome),
                 Ok(Step::Onward) if quick < QUICK_REDIRECTIONS => {
                     quick += 1;
                     continue;
@@ -116,8 +165,9 @@ impl Cluster {
 
     async fn attempt(
         self: &Arc<Self>,
-        message: &Message<'_>,
+        message: &Message,
         course: &mut Course,
+        landing: &mut Option<Landing>,
         trail: &mut Trail,
         runtime: &Handle,
     ) -> Result<Step> {
@@ -126,7 +176,7 @@ impl Cluster {
         let asking = asked.is_some();
         let node = match asked {
             Some(address) => self.node(&address),
-            None => self.owner(message.slot, runtime).await,
+            None => self.owner(message.slot(), runtime).await,
         };
         let node = match node {
             Err(error) if error.is_retryable() => return Ok(Step::Later(error.message().to_string())),
@@ -138,14 +188,25 @@ impl Cluster {
             connection => connection?,
         };
         trail.stage = Stage::Waiting(node.address.clone());
-        let load = message.load.filter(|_| load).map(Script::load);
-        let before: Vec<Cmd> = load.into_iter().chain(asking.then(|| cmd("ASKING"))).collect();
-        let answer = match before.as_slice() {
-            [] => connection.send(&message.command).await,
-            before => connection.send_after(before, &message.command).await,
-        };
+        let sent = connection.offset.here();
+        let until = connection.offset.there(sent + trail.ends.saturating_duration_since(Instant::now()));
+        let command = message.command(until.unwrap_or(0));
+        let before: Vec<Cmd> =
+            message.load().filter(|_| load).into_iter().chain(asking.then(|| cmd("ASKING"))).collect();
+        let offset = Arc::clone(&connection.offset);
+        let answer = Flight::new(async move { connection.send(&before, &command).await }, landing).await;
         match Verdict::of(answer, &node.address) {
-            Verdict::Answer(value) => Ok(Step::Done(value)),
+            Verdict::Answer(value) => {
+                let Message::Take(take) = message else { return Ok(Step::Done(None)) };
+                let outcome = reply::outcome(value, take.limits.len(), take.runs.len())?;
+                if take.clock == ScriptClock::Server {
+                    offset.learn(outcome.now, sent);
+                }
+                // Skipped for its time was over, and yet it is not: the server's clock stepped, which is known by now.
+                let mut answers = take.runs.iter().zip(&outcome.admitted);
+                let skipped = answers.any(|(run, admitted)| run.takes() && run.until == 0 && *admitted == -1);
+                Ok(if skipped { Step::Onward } else { Step::Done(Some(outcome)) })
+            }
             Verdict::NoScript => {
                 // Also on a node that was only to be asked: the next attempt asks it again.
                 *course = Course { asked: asking.then(|| node.address.clone()), load: true };
@@ -153,7 +214,7 @@ impl Cluster {
             }
             Verdict::Moved(to) => {
                 let _ = self.refresh.start(self, runtime);
-                Ok(match self.moved(message.slot, &to, &node.address) {
+                Ok(match self.moved(message.slot(), &to, &node.address) {
                     Some(_) => Step::Onward,
                     None => Step::Later(format!("{} redirected to {to:?}", node.address)),
                 })

@@ -47,6 +47,12 @@ impl Run {
         Run { cost, count: 1, wait, until: 0 }
     }
 
+    /// Whether it asks for one token at once, as nearly all do.
+    #[inline]
+    pub(crate) fn is_one(&self) -> bool {
+        *self == Run { cost: 1, count: 1, wait: 0, until: 0 }
+    }
+
     /// Whether it may debit the bucket.
     pub(crate) fn takes(&self) -> bool {
         self.cost > 0 && self.count > 0
@@ -74,6 +80,14 @@ pub(crate) struct Outcome {
     pub(crate) units: Units,
 }
 
+/// The answer to a request for one token under one limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct One {
+    pub(crate) taken: bool,
+    /// The units left.
+    pub(crate) units: i64,
+}
+
 /// What a call did to the stored bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -99,6 +113,31 @@ impl Bucket {
         let gone = (now - self.at).max(0);
         let lacks = |(limit, units): (&Limit, &i64)| (limit.capacity() - grown(limit, *units, gone)) / limit.scale;
         self.limits.iter().zip(&self.units).map(lacks).max().unwrap_or(0) as u64
+    }
+
+    /// Takes one token under the bucket's own single limit, which is nearly every call: the arithmetic of
+    /// [`apply`](Self::apply) without lists. `None` where that must decide: for several limits, for others, or at a time
+    /// before the bucket's.
+    #[inline]
+    pub(crate) fn take_one(&mut self, limits: &Limits, now: i64) -> Option<One> {
+        let one = self.look_one(limits, now)?;
+        if one.taken {
+            (self.at, self.units[0]) = (now, one.units);
+        }
+        Some(one)
+    }
+
+    /// What [`take_one`](Self::take_one) would find, keeping nothing.
+    #[inline]
+    pub(crate) fn look_one(&self, limits: &Limits, now: i64) -> Option<One> {
+        let [limit] = &**limits else { return None };
+        let gone = now - self.at;
+        if gone < 0 || !self.limits.same(limits) {
+            return None;
+        }
+        let units = grown(limit, self.units[0], gone);
+        let taken = units >= limit.scale;
+        Some(One { taken, units: if taken { units - limit.scale } else { units } })
     }
 
     /// Decides `runs` in order at `now` and keeps what they changed.
@@ -195,6 +234,7 @@ struct Seen {
 }
 
 /// What `units` have become `gone` microseconds later.
+#[inline]
 fn grown(limit: &Limit, units: i64, gone: i64) -> i64 {
     let missing = limit.capacity() - units;
     let refill = limit.refill.saturating_mul(gone);
@@ -207,13 +247,16 @@ fn rescaled(units: i64, from: i64, to: i64) -> i64 {
     exact.clamp(i128::from(-FLOOR), i128::from(MOST_UNITS)) as i64
 }
 
-/// Admits as many requests of the run as fit, each within `room` microseconds of refill; debits every limit.
+/// How many requests of the run a limit with `units` has room for, each within `room` microseconds of refill.
+fn fit(limit: &Limit, units: i64, run: &Run, room: i64) -> i64 {
+    let (price, within) = (run.cost * limit.scale, limit.refill.saturating_mul(room).min(FLOOR));
+    if run.count == 1 { i64::from(units + within >= price) } else { (units + within).div_euclid(price) }
+}
+
+/// Admits as many requests of the run as fit; debits every limit.
 fn take(limits: &Limits, units: &mut Units, run: &Run, room: i64) -> i64 {
-    let fits = |(limit, units): (&Limit, &i64)| {
-        (units + limit.refill.saturating_mul(room).min(FLOOR)).div_euclid(run.cost * limit.scale)
-    };
-    let fit = limits.iter().zip(units.iter()).map(fits).min().unwrap_or(0);
-    let taken = fit.clamp(0, run.count);
+    let fits = limits.iter().zip(units.iter()).map(|(limit, units)| fit(limit, *units, run, room));
+    let taken = fits.min().unwrap_or(0).clamp(0, run.count);
     if taken > 0 {
         for (limit, units) in limits.iter().zip(units) {
             *units -= taken * run.cost * limit.scale;
@@ -239,14 +282,17 @@ fn give(limits: &Limits, units: &mut Units, tokens: i64) {
 }
 
 /// Microseconds until a limit with `units` is full, rounded up.
+#[inline]
 pub(crate) fn fill(limit: &Limit, units: i64) -> i64 {
     until(limit, limit.capacity() - units)
 }
 
 /// Microseconds until `missing` units have come back, rounded up.
+#[inline]
 pub(crate) fn until(limit: &Limit, missing: i64) -> i64 {
-    let missing = missing.max(0);
-    missing / limit.refill + i64::from(missing % limit.refill != 0)
+    let missing = missing.max(0) as u64;
+    // Dividing is dear, and one unit a microsecond is what most limits come to.
+    if limit.refill == 1 { missing as i64 } else { missing.div_ceil(limit.refill as u64) as i64 }
 }
 
 fn longest_fill(limits: &[Limit], units: &[i64]) -> i64 {
@@ -290,6 +336,23 @@ mod tests {
         assert_eq!(outcome.admitted.as_slice(), each);
         assert_eq!(each, [1, 0, -2, 1, 1, 1]);
         assert_eq!(many, one);
+    }
+
+    #[test]
+    fn the_short_way_decides_as_the_long_one() {
+        for text in ["10/s burst 20", "3/7us burst 5", "1/d"] {
+            let limits = limits(text);
+            let (mut short, mut long) = (Bucket::full(&limits, 0), Bucket::full(&limits, 0));
+            for step in 0..200_i64 {
+                let now = step * step * 1_237;
+                let (outcome, _) = long.apply(&limits, now, &[Run::take(1, 0)]);
+                let one = short.take_one(&limits, now).unwrap();
+                assert_eq!((i64::from(one.taken), one.units), (outcome.admitted[0], outcome.units[0]));
+                assert_eq!(short, long, "{text} at {now}");
+            }
+            assert_eq!(short.take_one(&limits, -1), None, "the bucket's time is ahead");
+            assert_eq!(short.take_one(&"1/s; 1/m".parse().unwrap(), i64::MAX / 2), None);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A clock in whole microseconds, and the sleep that goes with it.
 ///
@@ -21,13 +21,15 @@ pub trait Clock: Send + Sync + fmt::Debug {
 /// The machine's monotonic clock; it sleeps on the tokio runtime that polls it.
 #[derive(Debug)]
 pub struct SystemClock {
-    start: Instant,
+    clock: quanta::Clock,
+    start: u64,
 }
 
 impl SystemClock {
     /// A clock that starts at 0 now.
     pub fn new() -> Self {
-        SystemClock { start: Instant::now() }
+        let clock = quanta::Clock::new();
+        SystemClock { start: clock.raw(), clock }
     }
 }
 
@@ -39,8 +41,7 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> u64 {
-        let passed = self.start.elapsed();
-        passed.as_secs() * 1_000_000 + u64::from(passed.subsec_micros())
+        self.clock.delta_as_nanos(self.start, self.clock.raw()) / 1000
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -1,13 +1,14 @@
 //! Every option of a limiter, with its default and its bounds, in this one place.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
+use crate::in_force::InForce;
 use crate::key::Keyspace;
 use crate::limiter::{Inner, Limiter};
 use crate::limits::Limits;
@@ -161,7 +162,7 @@ impl Builder {
         let (name, deadline, runtime) = (self.name, self.deadline, self.runtime);
         Ok(Limiter::new(Inner {
             name,
-            limits: RwLock::new(limits),
+            limits: InForce::new(limits),
             store,
             fallback,
             clock,

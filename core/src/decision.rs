@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bucket::{self, Outcome};
+use crate::bucket::{self, One, Outcome};
 use crate::limit::Limit;
 use crate::limits::Limits;
 
@@ -59,8 +59,6 @@ pub enum Reason {
     Timeout,
     /// A fallback: the server could not be reached, or said that it cannot decide now.
     Unavailable,
-    /// A fallback: the server failed lately and was not asked.
-    BreakerOpen,
 }
 
 impl Reason {
@@ -70,7 +68,6 @@ impl Reason {
             Reason::CostExceedsCapacity => "cost_exceeds_capacity",
             Reason::Timeout => "timeout",
             Reason::Unavailable => "unavailable",
-            Reason::BreakerOpen => "breaker_open",
         }
     }
 }
@@ -78,44 +75,50 @@ impl Reason {
 impl Decision {
     /// The decision on one request of `cost` tokens, of which `admitted` says whether it was (and its tokens taken).
     pub(crate) fn of(limits: &Limits, outcome: &Outcome, cost: i64, admitted: bool, source: Source) -> Self {
-        let never = limits.iter().any(|limit| cost as u64 > limit.burst());
+        let never = !admitted && limits.iter().any(|limit| cost as u64 > limit.burst());
         // What an admitted request must wait for is the debt that it left; what a denied one lacks was not taken.
         let lacking = if admitted { 0 } else { cost };
-        let (mut wait, mut fewest, mut reset) = (0, u64::MAX, 0);
-        let mut binding = (0, u64::MAX, limits[0]);
-        for (limit, units) in limits.iter().zip(&outcome.units) {
-            let left = units.div_euclid(limit.scale).max(0) as u64;
-            let refill = bucket::fill(limit, *units);
-            if refill > 0 {
-                reset = reset.max(outcome.ahead + refill);
+        let waits = cost > 0 && !never;
+        let seen = |limit, units| Seen::of(limit, units, outcome.ahead, waits.then_some(lacking));
+        let (mut all, mut binds) = (seen(&limits[0], outcome.units[0]), 0);
+        let mut binding = all;
+        for i in 1..limits.len() {
+            let one = seen(&limits[i], outcome.units[i]);
+            if one.needed > binding.needed || (one.needed == binding.needed && one.left < binding.left) {
+                (binding, binds) = (one, i);
             }
-            let mut needed = 0;
-            if cost > 0 && !never {
-                let short = bucket::until(limit, lacking * limit.scale - units);
-                needed = if short > 0 { outcome.ahead + short } else { 0 };
-            }
-            if needed > binding.0 || (needed == binding.0 && left < binding.1) {
-                binding = (needed, left, *limit);
-            }
-            wait = wait.max(needed);
-            fewest = fewest.min(left);
+            all.left = all.left.min(one.left);
+            all.reset = all.reset.max(one.reset);
         }
-        if never && !admitted {
-            binding.2 = *limits.iter().min_by_key(|limit| limit.burst()).unwrap_or(&binding.2);
+        if never {
+            binds = (0..limits.len()).min_by_key(|i| limits[*i].burst()).unwrap_or(0);
         }
+        let wait = micros(binding.needed);
         Decision {
             allowed: admitted,
-            remaining: fewest,
-            retry_after: match (admitted, never) {
-                (true, _) => Some(Duration::ZERO),
-                (false, true) => None,
-                (false, false) => Some(micros(wait)),
-            },
-            reset_after: micros(reset),
-            wait: if admitted { micros(wait) } else { Duration::ZERO },
-            limit: binding.2,
+            remaining: all.left,
+            retry_after: if never { None } else { Some(if admitted { Duration::ZERO } else { wait }) },
+            reset_after: micros(all.reset),
+            wait: if admitted { wait } else { Duration::ZERO },
+            limit: limits[binds],
             source,
-            reason: (never && !admitted).then_some(Reason::CostExceedsCapacity),
+            reason: never.then_some(Reason::CostExceedsCapacity),
+        }
+    }
+
+    /// The decision on a request for one token under one limit.
+    #[inline]
+    pub(crate) fn of_one(limit: &Limit, one: One, source: Source) -> Self {
+        let seen = Seen::of(limit, one.units, 0, (!one.taken).then_some(1));
+        Decision {
+            allowed: one.taken,
+            remaining: seen.left,
+            retry_after: Some(micros(seen.needed)),
+            reset_after: micros(seen.reset),
+            wait: Duration::ZERO,
+            limit: *limit,
+            source,
+            reason: None,
         }
     }
 
@@ -126,6 +129,26 @@ impl Decision {
             Some(Duration::ZERO) => Decision { allowed: true, ..denied },
             _ => denied,
         }
+    }
+}
+
+/// What one limit says: whole tokens left, microseconds until it is full, and until what is lacking is there.
+#[derive(Clone, Copy)]
+struct Seen {
+    left: u64,
+    reset: i64,
+    needed: i64,
+}
+
+impl Seen {
+    /// `lacking` is in tokens, `None` for a request that waits for nothing.
+    #[inline]
+    fn of(limit: &Limit, units: i64, ahead: i64, lacking: Option<i64>) -> Self {
+        let left = if units < limit.scale { 0 } else { units as u64 / limit.scale as u64 };
+        let fill = bucket::fill(limit, units);
+        let short = lacking.map_or(0, |tokens| tokens * limit.scale - units);
+        let needed = if short > 0 { ahead + bucket::until(limit, short) } else { 0 };
+        Seen { left, reset: if fill > 0 { ahead + fill } else { 0 }, needed }
     }
 }
 

@@ -103,12 +103,6 @@ impl Error {
         Error { reason: Reason::Timeout, ..Error::unavailable(message) }
     }
 
-    /// The server failed lately and is not asked before its breaker lets a call through again.
-    pub(crate) fn shed(node: impl fmt::Display) -> Self {
-        let message = format!("{node} failed lately and is left alone for a moment");
-        Error { reason: Reason::BreakerOpen, ..Error::unavailable(message) }
-    }
-
     pub(crate) fn closed() -> Self {
         Error::new(ErrorKind::Closed, "the limiter was closed; build a new one")
     }

@@ -8,6 +8,7 @@ mod clock;
 mod config;
 mod decision;
 mod error;
+mod in_force;
 mod key;
 mod limit;
 mod limiter;

@@ -1,18 +1,19 @@
 //! The face: checks what is asked, passes it on, and computes nothing.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
 use crate::acquire::{Acquire, tokens};
-use crate::bucket::{Outcome, Run};
+use crate::bucket::Run;
 use crate::clock::Clock;
 use crate::config::Builder;
 use crate::decision::{Decision, Source};
 use crate::error::{Error, Result};
+use crate::in_force::InForce;
 use crate::key;
 use crate::limits::Limits;
 use crate::stats::Stats;
@@ -47,7 +48,7 @@ pub struct Limiter {
 /// What the clones of a limiter share.
 pub(crate) struct Inner {
     pub(crate) name: String,
-    pub(crate) limits: RwLock<Limits>,
+    pub(crate) limits: InForce,
     pub(crate) store: Store,
     pub(crate) fallback: Fallback,
     pub(crate) clock: Arc<dyn Clock>,
@@ -104,8 +105,8 @@ impl Limiter {
     /// The store's decision, or else the failure policy's.
     async fn decide(&self, key: &[u8], limits: &Limits, run: &Run, may_fall_back: bool) -> Result<Decision> {
         let Inner { store, fallback, deadline, .. } = &*self.inner;
-        if let Some(outcome) = store.call_here(key, limits, &[*run]) {
-            return Ok(decided(limits, &outcome, run));
+        if let Some(decision) = store.decide_here(key, limits, run) {
+            return Ok(decision);
         }
         // Dropped without a word, also with this future, it says that nobody used what a late answer took.
         let (claim, heard) = Claim::new();
@@ -118,7 +119,10 @@ impl Limiter {
                 }
                 Ok(decision)
             }
-            outcome => Ok(decided(limits, &outcome?, run)),
+            outcome => {
+                let outcome = outcome?;
+                Ok(Decision::of(limits, &outcome, run.cost, outcome.admitted[0] > 0, Source::Store))
+            }
         }
     }
 
@@ -143,9 +147,10 @@ impl Limiter {
     /// is of no use, which [`acquire`](Limiter::acquire) then says).
     pub fn try_acquire_local(&self, key: impl AsRef<[u8]>) -> Option<Decision> {
         let (key, run) = (key::checked(key.as_ref()).ok()?, Run::take(1, 0));
-        let limits = self.open_limits().ok()?;
-        let outcome = self.inner.store.call_here(key, &limits, &[run])?;
-        Some(decided(&limits, &outcome, &run))
+        if self.inner.closed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.inner.limits.read(|limits| self.inner.store.decide_here(key, limits, &run))
     }
 
     /// What [`acquire`](Limiter::acquire) would say, taking nothing. One round trip to a server.
@@ -196,13 +201,13 @@ impl Limiter {
     /// `closed`.
     pub fn set_limits(&self, limits: Limits) -> Result<()> {
         self.open_limits()?;
-        *self.inner.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
+        self.inner.limits.replace(limits);
         Ok(())
     }
 
     /// The limits in force.
     pub fn limits(&self) -> Limits {
-        self.inner.limits.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.limits.get()
     }
 
     /// The limiter's name.
@@ -256,10 +261,6 @@ impl Limiter {
         sleep.await;
         Ok(())
     }
-}
-
-fn decided(limits: &Limits, outcome: &Outcome, run: &Run) -> Decision {
-    Decision::of(limits, outcome, run.cost, outcome.admitted[0] > 0, Source::Store)
 }
 
 /// The tokens of a request that sleeps until they are there; given back when the caller does not stay.

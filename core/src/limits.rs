@@ -5,6 +5,8 @@ use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::limit::Limit;
 
@@ -20,7 +22,7 @@ use crate::limit::Limit;
 /// # Ok::<(), balde::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Limits(Arc<[Limit]>);
+pub struct Limits(Arc<SmallVec<[Limit; 1]>>);
 
 impl Limits {
     /// The most limits that one bucket takes.
@@ -31,7 +33,7 @@ impl Limits {
     /// # Errors
     /// `invalid_limit` for no limit, more than [`Limits::MOST`], or two limits of one period.
     pub fn new(limits: impl IntoIterator<Item = Limit>) -> Result<Self> {
-        let limits: Arc<[Limit]> = limits.into_iter().collect();
+        let limits: SmallVec<[Limit; 1]> = limits.into_iter().collect();
         let invalid = |message: String| Err(Error::new(ErrorKind::InvalidLimit, message));
         if limits.is_empty() || limits.len() > Limits::MOST {
             return invalid(format!("a bucket takes 1 to {} limits, not {}", Limits::MOST, limits.len()));
@@ -41,7 +43,7 @@ impl Limits {
                 return invalid(format!("{same} and {limit} have the same period; keep the one that binds"));
             }
         }
-        Ok(Limits(limits))
+        Ok(Limits(Arc::new(limits)))
     }
 
     /// Whether the two are one allocation: the quick way to know that nothing changed.
@@ -51,13 +53,13 @@ impl Limits {
 
     /// Each limit changed by `change`, which leaves their order of periods and so keeps them apart.
     pub(crate) fn mapped(&self, change: impl Fn(&Limit) -> Limit) -> Limits {
-        Limits(self.iter().map(change).collect())
+        Limits(Arc::new(self.iter().map(change).collect()))
     }
 
     /// The caller's limits with others, of other periods, behind them: what a bucket holds after
     /// callers with different limits met in it.
     pub(crate) fn followed_by(&self, others: &[Limit]) -> Limits {
-        if others.is_empty() { self.clone() } else { Limits(self.iter().chain(others).copied().collect()) }
+        if others.is_empty() { self.clone() } else { Limits(Arc::new(self.iter().chain(others).copied().collect())) }
     }
 }
 
@@ -79,7 +81,7 @@ impl Eq for Limits {}
 
 impl From<Limit> for Limits {
     fn from(limit: Limit) -> Self {
-        Limits(Arc::new([limit]))
+        Limits(Arc::new(smallvec![limit]))
     }
 }
 

@@ -149,9 +149,9 @@ mod tests {
         for _ in 0..5 {
             let allowed = fallback(OnFailure::Allow, 1).0.decide(b"k", &limits, &Run::take(1, 0), Reason::Timeout);
             assert!(allowed.allowed && allowed.source == Source::Fallback && allowed.reason == Some(Reason::Timeout));
-            let denied = fallback(OnFailure::Deny, 1).0.decide(b"k", &limits, &Run::take(1, 0), Reason::BreakerOpen);
+            let denied = fallback(OnFailure::Deny, 1).0.decide(b"k", &limits, &Run::take(1, 0), Reason::Unavailable);
             assert_eq!((denied.allowed, denied.retry_after), (false, Some(COME_AGAIN)));
-            assert_eq!(denied.reason, Some(Reason::BreakerOpen));
+            assert_eq!(denied.reason, Some(Reason::Unavailable));
         }
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::bucket::{Outcome, Run};
 use crate::clock::Clock;
+use crate::decision::{Decision, Source};
 use crate::error::Result;
 use crate::key::Keyspace;
 use crate::limits::Limits;
@@ -55,6 +56,20 @@ impl Store {
             Store::Memory { buckets, clock } => Some(buckets.call(key, limits, clock.now() as i64, runs)),
             Store::Redis { .. } => None,
         }
+    }
+
+    /// Decides one request where no network is needed.
+    #[inline]
+    pub(crate) fn decide_here(&self, key: &[u8], limits: &Limits, run: &Run) -> Option<Decision> {
+        let Store::Memory { buckets, clock } = self else { return None };
+        let now = clock.now() as i64;
+        if let (true, [limit]) = (run.is_one(), &**limits)
+            && let Some(one) = buckets.take_one(key, limits, now)
+        {
+            return Some(Decision::of_one(limit, one, Source::Store));
+        }
+        let outcome = buckets.call(key, limits, now, &[*run]);
+        Some(Decision::of(limits, &outcome, run.cost, outcome.admitted[0] > 0, Source::Store))
     }
 
     /// Forgets the bucket of `key`: it is full again.

@@ -35,7 +35,7 @@ lint: ## formatting, lints, types, documentation
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 	$(VENV)/bin/ruff check --quiet tests examples
-	$(VENV)/bin/ruff format --check --quiet --line-length 120 tests examples
+	$(VENV)/bin/ruff format --check --quiet tests examples
 	$(VENV)/bin/mypy --strict --no-error-summary tests/oracle
 	$(VENV)/bin/mypy --strict --no-error-summary examples/logs
 

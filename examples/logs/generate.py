@@ -101,7 +101,9 @@ def visit(dice: Dice, number: int, begin: float) -> Iterator[Request]:
         if count == 0:
             for asset in ASSETS:
                 status = 304 if dice.happens(0.3) else 200
-                yield Request(now + dice.span(0, 1), ip, "GET", asset, status, 900 + dice.whole(60_000), user, target, agent)
+                yield Request(
+                    now + dice.span(0, 1), ip, "GET", asset, status, 900 + dice.whole(60_000), user, target, agent
+                )
         for _ in range(dice.whole(3)):
             image = f"/static/img/{dice.whole(600)}.webp"
             yield Request(now + dice.span(0, 2), ip, "GET", image, 200, 9000 + dice.whole(90_000), user, target, agent)
@@ -148,7 +150,9 @@ def retry_storm(dice: Dice) -> Iterator[Request]:
 
 def disordered(dice: Dice, requests: list[Request]) -> list[Request]:
     """In the order in which a server writes: when a request is answered, which for a slow one is some seconds late."""
-    keyed = [(each.second + (dice.span(1, 12) if dice.happens(0.02) else 0), place) for place, each in enumerate(requests)]
+    keyed = [
+        (each.second + (dice.span(1, 12) if dice.happens(0.02) else 0), place) for place, each in enumerate(requests)
+    ]
     return [requests[place] for _, place in sorted(keyed)]
 
 

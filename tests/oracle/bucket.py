@@ -41,18 +41,14 @@ class Level:
 
     def plus(self, tokens: Fraction | int) -> Level:
         """With tokens put in (never above the capacity) or, below zero, taken out."""
-        return replace(
-            self, tokens=min(Fraction(self.limit.capacity), self.tokens + tokens)
-        )
+        return replace(self, tokens=min(Fraction(self.limit.capacity), self.tokens + tokens))
 
     def under(self, limit: Limit) -> Level:
         """What is left, under new numbers for the same period.
 
         A promise that is too large for the new numbers saturates.
         """
-        return Level(
-            limit, max(self.tokens, Fraction(-MOST_PROMISED, limit.scale))
-        ).plus(0)
+        return Level(limit, max(self.tokens, Fraction(-MOST_PROMISED, limit.scale))).plus(0)
 
 
 @dataclass(frozen=True)
@@ -105,19 +101,13 @@ class View:
 
     @property
     def reset_after(self) -> int:
-        return max(
-            self.ahead + level.until(level.limit.capacity) if not level.full else 0
-            for level in self.known
-        )
+        return max(self.ahead + level.until(level.limit.capacity) if not level.full else 0 for level in self.known)
 
     def wait(self, cost: int) -> int:
         """How long until every known level has the cost."""
         if cost == 0:
             return 0
-        return max(
-            self.ahead + level.until(cost) if level.tokens < cost else 0
-            for level in self.known
-        )
+        return max(self.ahead + level.until(cost) if level.tokens < cost else 0 for level in self.known)
 
     def plus(self, tokens: int) -> View:
         return replace(self, known=tuple(level.plus(tokens) for level in self.known))
@@ -133,9 +123,7 @@ class View:
 def look(bucket: Bucket | None, limits: Sequence[Limit], now: int) -> View:
     """What a caller with these limits sees."""
     if bucket is None or bucket.gone(now):
-        return View(
-            now, 0, tuple(Level(limit, Fraction(limit.capacity)) for limit in limits)
-        )
+        return View(now, 0, tuple(Level(limit, Fraction(limit.capacity)) for limit in limits))
     bucket = bucket.shifted(now)
     elapsed = max(0, now - bucket.at)
     left = {level.limit.period: level for level in bucket.levels}
@@ -152,9 +140,7 @@ def look(bucket: Bucket | None, limits: Sequence[Limit], now: int) -> View:
     return replace(view, at=now, ahead=0) if view.full else view
 
 
-def peek(
-    bucket: Bucket | None, limits: Sequence[Limit], now: int, cost: int
-) -> Decision:
+def peek(bucket: Bucket | None, limits: Sequence[Limit], now: int, cost: int) -> Decision:
     """What acquire without waiting would answer, with nothing taken."""
     view = look(bucket, limits, now)
     if any(cost > limit.capacity for limit in limits):
@@ -178,9 +164,7 @@ def acquire(
     return taken.bucket(), taken.says(True, 0, wait)
 
 
-def refund(
-    bucket: Bucket | None, limits: Sequence[Limit], now: int, count: int
-) -> tuple[Bucket | None, int]:
+def refund(bucket: Bucket | None, limits: Sequence[Limit], now: int, count: int) -> tuple[Bucket | None, int]:
     """Gives tokens back, and says what remains."""
     view = look(bucket, limits, now)
     if count == 0 or bucket is None or bucket.gone(now):

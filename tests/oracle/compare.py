@@ -47,11 +47,7 @@ def close(want: Line, got: Line) -> bool:
             continue
         if type(wanted) is not int or type(had) is not int:
             return False
-        lowest, highest = (
-            (wanted - FEWER, wanted)
-            if name == "remaining"
-            else (wanted, wanted + LATER)
-        )
+        lowest, highest = (wanted - FEWER, wanted) if name == "remaining" else (wanted, wanted + LATER)
         if not lowest <= had <= highest:
             return False
     return True
@@ -75,9 +71,7 @@ class Report:
     differences: list[str] = field(default_factory=list)
 
 
-def compare(
-    trace: list[Line], wants: list[Line], gots: list[Line], exact: bool = False
-) -> Report:
+def compare(trace: list[Line], wants: list[Line], gots: list[Line], exact: bool = False) -> Report:
     """Compares answer by answer, and leaves a case at its first difference."""
     report = Report()
     answers: Iterator[tuple[Line, Line]] = zip(wants, gots, strict=True)
@@ -109,22 +103,14 @@ def compare(
 
 
 def read(path: Path) -> list[Line]:
-    return [
-        json.loads(line)
-        for line in path.read_text(encoding="utf-8").split("\n")
-        if line
-    ]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("want", type=Path, metavar="WANT")
     options.add_argument("got", type=Path, metavar="GOT")
-    options.add_argument(
-        "--trace", type=Path, help="the steps, when they are not beside WANT"
-    )
+    options.add_argument("--trace", type=Path, help="the steps, when they are not beside WANT")
     options.add_argument(
         "--exact",
         action="store_true",

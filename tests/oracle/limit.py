@@ -20,11 +20,7 @@ UNITS = {
     "h": 3600 * SECOND,
     "d": 86400 * SECOND,
 }
-WORDS = {
-    f"{word}{plural}": UNITS[word[0]]
-    for word in ("second", "minute", "hour", "day")
-    for plural in ("", "s")
-}
+WORDS = {f"{word}{plural}": UNITS[word[0]] for word in ("second", "minute", "hour", "day") for plural in ("", "s")}
 ALL_UNITS = UNITS | WORDS
 TEXT = re.compile(
     rf" *([0-9]+)(?: */ *| +per +)([0-9]*)({'|'.join(ALL_UNITS)})"

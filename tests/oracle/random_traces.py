@@ -76,9 +76,7 @@ class Writer:
         keep = len(scales) == 2 or (scales and self.random.random() < 0.5)
         while True:
             count = self.upto(period)
-            count = self.random.choice(
-                [count, min(count, 100), 10 ** (len(str(count)) - 1)]
-            )
+            count = self.random.choice([count, min(count, 100), 10 ** (len(str(count)) - 1)])
             if keep:
                 count = period // scales[-1] * self.upto(min(100, scales[-1]))
             capacity = self.random.choice(
@@ -100,39 +98,25 @@ class Writer:
             return limit
 
     def some_limits(self) -> list[Limit]:
-        return [
-            self.limit(period)
-            for period in self.random.sample(
-                PERIODS, self.random.choice([1, 1, 2, 2, 3, 4])
-            )
-        ]
+        return [self.limit(period) for period in self.random.sample(PERIODS, self.random.choice([1, 1, 2, 2, 3, 4]))]
 
     def changed(self) -> list[Limit]:
         """The limits after someone edited them."""
         limits = list(self.limits)
         place = self.random.randrange(len(limits))
-        match self.random.choice(
-            ["numbers", "capacity", "capacity", "add", "drop", "order", "all"]
-        ):
+        match self.random.choice(["numbers", "capacity", "capacity", "add", "drop", "order", "all"]):
             case "numbers":
                 limits[place] = self.limit(limits[place].period)
             case "capacity":
                 most = EXACT // limits[place].scale
                 raised = min(
                     most,
-                    limits[place].capacity * self.random.choice([1, 2, 10])
-                    + self.random.randrange(2),
+                    limits[place].capacity * self.random.choice([1, 2, 10]) + self.random.randrange(2),
                 )
                 lowered = self.upto(limits[place].capacity)
-                limits[place] = replace(
-                    limits[place], capacity=self.random.choice([raised, lowered])
-                )
+                limits[place] = replace(limits[place], capacity=self.random.choice([raised, lowered]))
             case "add":
-                unused = [
-                    period
-                    for period in PERIODS
-                    if all(period != limit.period for limit in limits)
-                ]
+                unused = [period for period in PERIODS if all(period != limit.period for limit in limits)]
                 limits.insert(place, self.limit(self.random.choice(unused)))
             case "drop" if len(limits) > 1:
                 del limits[place]
@@ -150,10 +134,7 @@ class Writer:
         elif chance < 0.5:
             moved = self.upto(1000)
         elif chance < 0.75:
-            named = [
-                self.last.get(name) or 0
-                for name in ("retry_after", "reset_after", "wait")
-            ]
+            named = [self.last.get(name) or 0 for name in ("retry_after", "reset_after", "wait")]
             moved = self.random.choice(named) + self.random.choice([-1, 0, 0, 1])
         elif chance < 0.85:
             limit = self.random.choice(self.limits)
@@ -202,9 +183,7 @@ class Writer:
             }
         step["cost"] = self.cost()
         if self.random.random() < 0.4:
-            step["max_wait"] = self.random.choice(
-                [1, self.upto(STEP), self.upto(1000 * DAY)]
-            )
+            step["max_wait"] = self.random.choice([1, self.upto(STEP), self.upto(1000 * DAY)])
         return step
 
     def lines(self, name: str, steps: int) -> Iterator[Line]:
@@ -219,21 +198,15 @@ class Writer:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--cases", type=int, default=100)
     options.add_argument("--steps", type=int, default=60)
-    options.add_argument(
-        "--changes", action="store_true", help="change limits within a case"
-    )
+    options.add_argument("--changes", action="store_true", help="change limits within a case")
     given = options.parse_args()
     for number in range(given.cases):
         random = Random(f"{given.seed}/{number}")
-        for line in Writer(random, given.changes).lines(
-            f"seed {given.seed} case {number}", given.steps
-        ):
+        for line in Writer(random, given.changes).lines(f"seed {given.seed} case {number}", given.steps):
             json.dump(line, sys.stdout, separators=(",", ":"))
             print()
 

@@ -93,13 +93,9 @@ def replay(lines: list[str], limits: tuple[Limit, ...], window: int) -> dict[str
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("log", metavar="LOG")
-    options.add_argument(
-        "--limit", action="append", required=True, help="may be given several times"
-    )
+    options.add_argument("--limit", action="append", required=True, help="may be given several times")
     options.add_argument("--key", choices=["ip"], default="ip")
     options.add_argument(
         "--window",
@@ -109,9 +105,7 @@ def main() -> None:
         help="how far out of order lines may be",
     )
     given = options.parse_args()
-    with open(
-        given.log, encoding="utf-8", errors="surrogateescape", newline="\n"
-    ) as log:
+    with open(given.log, encoding="utf-8", errors="surrogateescape", newline="\n") as log:
         lines = [line.removesuffix("\n") for line in log]
     json.dump(replay(lines, parse(given.limit), given.window * SECOND), sys.stdout)
     print()

@@ -79,9 +79,7 @@ class Limits(unittest.TestCase):
 class ByHand(unittest.TestCase):
     held: bucket.Bucket | None = None
 
-    def decide(
-        self, now: int, cost: int = 1, max_wait: int = 0, limits: str = "3/s burst 5"
-    ) -> tuple[object, ...]:
+    def decide(self, now: int, cost: int = 1, max_wait: int = 0, limits: str = "3/s burst 5") -> tuple[object, ...]:
         self.held, said = bucket.acquire(self.held, parse(limits), now, cost, max_wait)
         return astuple(said)
 
@@ -124,18 +122,12 @@ class Invariants(unittest.TestCase):
             limits = Writer(random, False).limits
             now, spent, held = 0, 0, None
             for _ in range(150):
-                now += random.choice(
-                    [0, 1, random.randrange(10 ** random.randrange(1, 9))]
-                )
-                cost = random.randint(
-                    0, max(1, min(limit.capacity for limit in limits))
-                )
+                now += random.choice([0, 1, random.randrange(10 ** random.randrange(1, 9))])
+                cost = random.randint(0, max(1, min(limit.capacity for limit in limits)))
                 held, said = bucket.acquire(held, limits, now, cost, 0)
                 spent += cost * said.allowed
                 for limit in limits:
-                    self.assertLessEqual(
-                        spent, limit.capacity + limit.rate * now, f"seed {seed}"
-                    )
+                    self.assertLessEqual(spent, limit.capacity + limit.rate * now, f"seed {seed}")
 
     def test_answers_are_within_bounds(self) -> None:
         for seed in range(60):
@@ -174,9 +166,7 @@ class Invariants(unittest.TestCase):
             for _ in range(2):
                 plain.answer({"at": 0, "op": "reset"})
                 said = plain.answer({"at": 0, "op": "peek"})
-                self.assertEqual(
-                    said["remaining"], min(limit.capacity for limit in plain.limits)
-                )
+                self.assertEqual(said["remaining"], min(limit.capacity for limit in plain.limits))
                 self.assertEqual(said["reset_after"], 0)
 
 
@@ -186,9 +176,7 @@ class Samples(unittest.TestCase):
             self.skipTest("../shared/vectors/samples.jsonl is not there")
         trace = read(SAMPLES)
         self.assertTrue(any(map(is_header, trace)))
-        self.assertEqual(
-            list(answers(trace)), read(SAMPLES.with_name("samples.want.jsonl"))
-        )
+        self.assertEqual(list(answers(trace)), read(SAMPLES.with_name("samples.want.jsonl")))
 
 
 if __name__ == "__main__":

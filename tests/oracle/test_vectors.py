@@ -36,17 +36,14 @@ VERDICTS = {
     "a bucket of three periods lasts three periods [X1]": "ADDAD",
     "slow limits outlive any usual default [X4]": "ADDAD",
     "lowering the capacity takes what is over it [G1]": "A-" + "A" * 10 + "D" * 10,
-    "denials consume nothing: raised after 50 takes [G3]": "A" * 10
-    + "D" * 40
-    + "-DADD",
+    "denials consume nothing: raised after 50 takes [G3]": "A" * 10 + "D" * 40 + "-DADD",
     "denials consume nothing: raised after 10 takes [G3]": "A" * 10 + "-DADD",
     "a limiter of ten [G4]": "AD",
     "a limiter of a hundred, in the same process, has its own limit [G4]": "AD",
     "braces anywhere make neither one bucket nor an error [K1]": "A" * 5 + "D" * 5,
     "keys that nearly are the same are not [K3]": "A" * 37 + "D" * 37,
     "no key at all is an error, never the key 'null' [K4]": "EEEEEAA",
-    "of fifty waiters, a second admits eleven, each with a token [P2]": "A" * 11
-    + "D" * 39,
+    "of fifty waiters, a second admits eleven, each with a token [P2]": "A" * 11 + "D" * 39,
     "twenty calls in one microsecond, ten tokens [P4]": "A" * 10 + "D" * 10,
     "a big cost that was refused leaves a small one its tokens [L3]": "ADAA",
 }
@@ -55,23 +52,17 @@ FIGURES: dict[str, list[tuple[int, str, int]]] = {
     "a wait below a second is not zero [N1]": [(1, "retry_after", 250_000)],
     "2000 a second: a token each 500 us [N4]": [(1, "remaining", 2)],
     "a million a second: a token each microsecond [N4]": [(1, "remaining", 1000)],
-    "five thousand million a second: five tokens each nanosecond [N4]": [
-        (1, "remaining", 5_000_000)
-    ],
+    "five thousand million a second: five tokens each nanosecond [N4]": [(1, "remaining", 5_000_000)],
     "one a day [N5]": [(1, "retry_after", 43_200_000_000)],
     "15 digits are exact [N8]": [(0, "remaining", 999_999_999_999_998)],
-    "15 digits, off by less than 1 in 10,000: the tokens left are exact [N8]": [
-        (0, "remaining", 999_999_999_999_998)
-    ],
+    "15 digits, off by less than 1 in 10,000: the tokens left are exact [N8]": [(0, "remaining", 999_999_999_999_998)],
     "cost 0 is always admitted, counts nothing and limits nothing [N16]": [
         (99, "remaining", 5),
         (100, "remaining", 4),
         (102, "remaining", 0),
     ],
     "an idle hour fills no further than the capacity [N18]": [(1, "remaining", 3)],
-    "microseconds are microseconds: six a minute is one in ten seconds [T2]": [
-        (0, "reset_after", 10_000_000)
-    ],
+    "microseconds are microseconds: six a minute is one in ten seconds [T2]": [(0, "reset_after", 10_000_000)],
     "a bucket of three periods lasts three periods [X1]": [
         (0, "reset_after", 45_000_000),
         (1, "retry_after", 8_000_000),
@@ -84,9 +75,7 @@ FIGURES: dict[str, list[tuple[int, str, int]]] = {
         (5, "allowed", True),
     ],
     "a waiter who gives up gives its place to the next [P3]": [(3, "wait", 500_000)],
-    "the wait is what is left of the period, not the period [H2]": [
-        (1, "retry_after", 58_000_000)
-    ],
+    "the wait is what is left of the period, not the period [H2]": [(1, "retry_after", 58_000_000)],
     "six a minute, drained: the next in ten seconds, not before [H3]": [
         (1, "retry_after", 10_000_000),
         (2, "allowed", False),
@@ -158,9 +147,7 @@ class Vectors(unittest.TestCase):
         known = cases()
         for name, figures in FIGURES.items():
             for step, field, figure in figures:
-                self.assertEqual(
-                    known[name][step][1][field], figure, f"{name}, {field}"
-                )
+                self.assertEqual(known[name][step][1][field], figure, f"{name}, {field}")
 
     def test_33_of_60(self) -> None:
         case = cases()["capacity and the rate's refill, no more [P5]"]
@@ -169,27 +156,17 @@ class Vectors(unittest.TestCase):
 
     def test_1200_a_minute_pass_2400_in_the_first(self) -> None:
         case = cases()["1200 a minute pass 2400 in the first minute, not one more [P5]"]
-        self.assertEqual(
-            sum(step.get("cost", 1) for step, want in case if want["allowed"]), 2400
-        )
+        self.assertEqual(sum(step.get("cost", 1) for step, want in case if want["allowed"]), 2400)
 
     def test_every_misuse_leaves_the_bucket_empty(self) -> None:
-        case = cases()[
-            "a negative, broken or missing number is refused and mints nothing [N7]"
-        ]
+        case = cases()["a negative, broken or missing number is refused and mints nothing [N7]"]
         kinds = [kind for kind, _ in groupby(verdict(want) for _, want in case)]
         self.assertEqual("".join(kinds), "AEDED")
 
     def test_raised_after_denials_is_as_without_them(self) -> None:
         known = cases()
         tails = [
-            [
-                want
-                for _, want in known[
-                    f"denials consume nothing: raised after {n} takes [G3]"
-                ]
-            ][-4:]
-            for n in (10, 50)
+            [want for _, want in known[f"denials consume nothing: raised after {n} takes [G3]"]][-4:] for n in (10, 50)
         ]
         self.assertEqual(tails[0], tails[1])
 

@@ -100,9 +100,7 @@ class Case:
             self.buckets[key], remaining = bucket.refund(held, self.limits, now, cost)
             return {"ok": True, "remaining": remaining}
         max_wait = whole(step.get("max_wait", 0), "invalid_option")
-        self.buckets[key], decision = bucket.acquire(
-            held, self.limits, now, cost, max_wait
-        )
+        self.buckets[key], decision = bucket.acquire(held, self.limits, now, cost, max_wait)
         return asdict(decision)
 
 

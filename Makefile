@@ -3,8 +3,9 @@
 CARGO ?= cargo
 PYTHON ?= python3
 VENV := .venv
-CLI := target/release/balde
-TESTBED := target/release/balde-testbed
+BUILT := $(or $(CARGO_TARGET_DIR),target)/release
+CLI := $(BUILT)/balde
+TESTBED := $(BUILT)/balde-testbed
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -20,7 +21,7 @@ demo: ## replays a sample log, then lets several processes share one bucket on a
 	@echo
 	@echo "== One bucket, several processes, a real cluster of three masters"
 	@if $(TESTBED) servers >/dev/null 2>&1; then \
-		$(TESTBED) run --masters 3 -- sh -c 'target/release/share "$$BALDE_URL" 4 1000'; \
+		$(TESTBED) run --masters 3 -- sh -c '$(BUILT)/share "$$BALDE_URL" 4 1000'; \
 	else \
 		echo "left out: no redis-server or valkey-server was found; \"make setup\" installs some"; \
 	fi

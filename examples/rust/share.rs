@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let processes: usize = args.next().map_or(Ok(4), |n| n.parse())?;
     let capacity: u64 = args.next().map_or(Ok(1000), |n| n.parse())?;
     // No refill to speak of, so that the sum must come out even.
-    let limiter = Limiter::builder("share").limits(format!("1/100d burst {capacity}").parse()?).store(store.clone());
+    let limiter = Limiter::builder("share").limits(format!("{capacity}/100d").parse()?).store(store.clone());
     // Here a server that does not answer must not pass for one that admits.
     let limiter = limiter.deadline(Duration::from_secs(10)).on_failure(OnFailure::Deny).build()?;
     let runtime = tokio::runtime::Runtime::new()?;

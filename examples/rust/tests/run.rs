@@ -33,6 +33,6 @@ fn plans() {
 fn share() {
     let Some(binary) = server_or_skip() else { return };
     let cluster = Cluster::start(&binary, &ClusterOptions::default()).unwrap();
-    let text = output(env!("CARGO_BIN_EXE_share"), &[&cluster.url(), "3", "500"]);
-    assert!(text.contains("together: 500 of 500, exactly"), "{text}");
+    let text = output(env!("CARGO_BIN_EXE_share"), &[&cluster.url(), "3", "1000"]);
+    assert!(text.contains("together: 1000 of 1000, exactly"), "{text}");
 }

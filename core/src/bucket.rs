@@ -108,11 +108,13 @@ impl Bucket {
         self.at + longest_fill(&self.limits, &self.units)
     }
 
-    /// The tokens missing from a full bucket, of the limit that lacks most of them, at `now`.
+    /// The tokens missing from a full bucket at `now`, rounded up, of the limit that lacks most of them.
     pub(crate) fn missing(&self, now: i64) -> u64 {
         let gone = (now - self.at).max(0);
-        let lacks = |(limit, units): (&Limit, &i64)| (limit.capacity() - grown(limit, *units, gone)) / limit.scale;
-        self.limits.iter().zip(&self.units).map(lacks).max().unwrap_or(0) as u64
+        let lacks = |(limit, units): (&Limit, &i64)| {
+            (limit.capacity() - grown(limit, *units, gone)).unsigned_abs().div_ceil(limit.scale.unsigned_abs())
+        };
+        self.limits.iter().zip(&self.units).map(lacks).max().unwrap_or(0)
     }
 
     /// Takes one token under the bucket's own single limit, which is nearly every call: the arithmetic of
@@ -397,6 +399,7 @@ mod tests {
         assert_eq!(bucket.apply(&limits, 0, &[Run::refund(1)]).1, Change::Nothing);
         assert_eq!(bucket.apply(&limits, 0, &[Run::take(2, 0)]).1, Change::Stored);
         assert_eq!((bucket.full_at(), bucket.missing(0), bucket.missing(SECOND)), (2 * SECOND, 2, 1));
+        assert_eq!((bucket.missing(1), bucket.missing(2 * SECOND)), (2, 0));
         assert_eq!(bucket.apply(&limits, 0, &[Run::look()]).1, Change::Nothing);
         assert_eq!(bucket.apply(&limits, 0, &[Run::refund(2)]).1, Change::Gone);
     }

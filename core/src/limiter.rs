@@ -113,9 +113,12 @@ impl Limiter {
         match store.call(key, limits, &[*run], Some(heard), *deadline).await {
             Err(error) if error.is_retryable() && may_fall_back => {
                 let decision = fallback.decide(key, limits, run, error.reason());
-                if decision.allowed {
-                    claim.used();
+                if decision.allowed && fallback.settles() {
+                    // What is settled afterwards must not stay debited by a late answer as well.
+                    drop(claim);
                     self.settle_later();
+                } else if decision.allowed {
+                    claim.used();
                 }
                 Ok(decision)
             }

@@ -1,5 +1,7 @@
 //! The way to the right server: scripts that are gone, slots that move, masters that change, servers that are wrong.
 
+mod hammer;
+
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -35,22 +37,7 @@ fn slot_of(key: &str) -> u16 {
 /// Takes from `hot` with several tasks while `act` happens, and returns how much was admitted.
 async fn taken_during(limiter: &Limiter, tasks: usize, calls: usize, act: impl FnOnce() + Send + 'static) -> u64 {
     let acting = tokio::task::spawn_blocking(act);
-    let tasks: Vec<_> = (0..tasks)
-        .map(|_| {
-            let limiter = limiter.clone();
-            tokio::spawn(async move {
-                let mut admitted = 0;
-                for _ in 0..calls {
-                    admitted += u64::from(limiter.acquire("hot").await.unwrap().allowed);
-                }
-                admitted
-            })
-        })
-        .collect();
-    let mut admitted = 0;
-    for task in tasks {
-        admitted += task.await.unwrap();
-    }
+    let admitted = hammer::admitted(limiter, tasks, calls).await;
     acting.await.unwrap();
     admitted
 }

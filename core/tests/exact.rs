@@ -1,5 +1,7 @@
 //! What the whole fleet gets is what one bucket gives: real processes, a real cluster with replicas.
 
+mod hammer;
+
 use std::collections::HashMap;
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -33,23 +35,7 @@ fn child() {
     let admitted = runtime.block_on(async {
         let limiter = limiter(&url, "exact", &limits);
         limiter.ready(READY).await.unwrap();
-        let tasks: Vec<_> = (0..tasks)
-            .map(|_| {
-                let limiter = limiter.clone();
-                tokio::spawn(async move {
-                    let mut admitted = 0;
-                    for _ in 0..calls {
-                        admitted += u64::from(limiter.acquire("hot").await.unwrap().allowed);
-                    }
-                    admitted
-                })
-            })
-            .collect();
-        let mut sum = 0;
-        for task in tasks {
-            sum += task.await.unwrap();
-        }
-        sum
+        hammer::admitted(&limiter, tasks, calls).await
     });
     println!("admitted={admitted};");
 }

@@ -54,16 +54,17 @@ async fn a_lost_reply_is_one_debit_and_never_sent_again() {
 #[tokio::test]
 async fn a_late_debit_that_nobody_used_is_given_back_and_one_that_was_used_is_kept() {
     let Some(binary) = server_or_skip() else { return };
-    for (policy, left) in [(OnFailure::Deny, 10), (OnFailure::Allow, 7)] {
+    // Local takes the debit back, and settles what it admitted.
+    for (policy, left) in [(OnFailure::Deny, 10), (OnFailure::Allow, 7), (OnFailure::Local, 7)] {
         let server = Server::start(&binary).unwrap();
         let proxy = Proxy::start(server.port()).unwrap();
-        let limiter = builder(&proxy.url(), "10/100d").on_failure(policy).deadline(Duration::from_millis(300));
+        let limiter = builder(&proxy.url(), "10/100d").on_failure(policy).fleet(1).deadline(Duration::from_millis(300));
         let limiter = limiter.build().unwrap();
         limiter.ready(END).await.unwrap();
         let _ = limiter.acquire_with("other", Acquire::cost(0)).await.unwrap();
         proxy.hold(Direction::ToClient);
         let decision = limiter.acquire_with("k", Acquire::cost(3)).await.unwrap();
-        assert_eq!((decision.allowed, decision.source), (policy == OnFailure::Allow, Source::Fallback));
+        assert_eq!((decision.allowed, decision.source), (policy != OnFailure::Deny, Source::Fallback));
         let onlooker = onlooker(&server, "10/100d");
         remains(&onlooker, "k", 7).await;
         proxy.heal().unwrap();

@@ -44,6 +44,8 @@ pub(crate) struct Fallback {
 
 impl Fallback {
     pub(crate) fn new(policy: OnFailure, fleet: u64, clock: Arc<dyn Clock>, most_keys: usize) -> Self {
+        // The other policies hold nothing.
+        let most_keys = if policy == OnFailure::Local { most_keys } else { 1 };
         Fallback {
             policy,
             fleet,
@@ -85,7 +87,7 @@ impl Fallback {
 
     /// Gives tokens back that a waiting caller did not use.
     pub(crate) fn refund(&self, key: &[u8], limits: &Limits, tokens: i64) {
-        if self.policy == OnFailure::Local {
+        if self.settles() {
             let share = shares(limits, self.fleet);
             let now = self.clock.now() as i64;
             let _ = self.shares.call_noting(key, &share, now, &[Run::refund(tokens)], limits.clone());
@@ -97,10 +99,15 @@ impl Fallback {
         (self.admitted.load(Ordering::Relaxed), self.settled.load(Ordering::Relaxed))
     }
 
+    /// Whether what this policy admits is debited on the server afterwards.
+    pub(crate) fn settles(&self) -> bool {
+        self.policy == OnFailure::Local
+    }
+
     /// Whether there is something to settle and nobody does it. Who is told so must settle.
     pub(crate) fn must_settle(&self) -> bool {
         // Acquire pairs with the release at the end of `settle`: one settles after the other.
-        self.policy == OnFailure::Local
+        self.settles()
             && self.shares.len() > 0
             && self.settling.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }

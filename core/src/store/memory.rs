@@ -224,9 +224,14 @@ impl<N> Buckets<N> {
 
     /// Leaves less than `most` buckets, and a line not much longer than there are.
     fn make_room(&mut self, now: i64, most: usize, rehash: impl Fn(&Entry<N>) -> u64) {
-        // What is full again stays until the table would have to grow: most keys come back, and find their place.
-        if self.table.len() == self.table.capacity() && self.table.len() < most {
+        // What is full again stays until the table would have to grow: most keys come back, and find their place. So it
+        // does grow where a quarter is in use, or the same keys would go and come for ever.
+        let room = self.table.capacity();
+        if self.table.len() == room && room < most {
             self.table.retain(|entry| entry.bucket.full_at() > now);
+            if self.table.len() > room / 4 {
+                self.table.reserve(room.min(most), &rehash);
+            }
         }
         while self.table.len() >= most {
             self.drop_first(now, &rehash);

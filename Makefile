@@ -41,7 +41,7 @@ lint: ## formatting, lints, types, documentation
 	$(VENV)/bin/mypy --strict --no-error-summary examples/logs
 
 suites: ## runs the suites alone
-	$(VENV)/bin/python -m pytest --quiet tests/oracle
+	$(VENV)/bin/python -m pytest --quiet -rs tests/oracle
 	$(CARGO) test --workspace --quiet
 
 bench: ## measures: the script's server time, the memory store beside governor; writes results/

@@ -240,7 +240,24 @@ async fn a_closed_limiter_says_so_and_leaves_no_connection() {
     assert_eq!(limiter.acquire_with("k", Acquire::default().no_fallback()).await.unwrap_err().code(), "closed");
     assert_eq!(limiter.ready(DEADLINE).await.unwrap_err().code(), "closed");
     assert!(limiter.try_acquire_local("k").is_none());
-    // The connection ends in the background; the asking one is the only other.
+    left_alone(&server).await;
+}
+
+#[tokio::test]
+async fn a_limiter_that_is_dropped_leaves_no_connection_either() {
+    let Some(binary) = server_or_skip() else { return };
+    let server = Server::start(&binary).unwrap();
+    let one = limiter(&server.url(), "10/d");
+    let other = one.clone();
+    assert!(one.acquire("k").await.unwrap().allowed);
+    drop(one);
+    assert!(other.acquire("k").await.unwrap().allowed);
+    drop(other);
+    left_alone(&server).await;
+}
+
+/// Waits until the connection that asks is the only one.
+async fn left_alone(server: &Server) {
     let mut connection = server.connection().unwrap();
     for _ in 0..2000 {
         let clients: String = redis::cmd("CLIENT").arg("LIST").query(&mut connection).unwrap();

@@ -17,7 +17,7 @@ fn python() -> Option<Command> {
     match works {
         Ok(status) if status.success() => Some(Command::new("python3")),
         _ => {
-            eprintln!("skipped: there is no python3");
+            balde_testbed::skipped("there is no python3");
             None
         }
     }
@@ -76,7 +76,7 @@ fn a_real_log_is_decided_as_the_oracle_does() {
     let log = root("../shared/data/access.log");
     match log.exists() {
         true => agrees(&log, &["1/s burst 10"]),
-        false => eprintln!("skipped: {} is not there", log.display()),
+        false => balde_testbed::skipped(format!("{} is not there", log.display())),
     }
 }
 

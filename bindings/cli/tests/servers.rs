@@ -20,7 +20,7 @@ fn vectors() -> (Vec<u8>, Vec<u8>) {
     let (mut traces, mut wanted) = (Vec::new(), Vec::new());
     for folder in ["tests/vectors", "../shared/vectors"] {
         let Ok(entries) = fs::read_dir(root(folder)) else {
-            eprintln!("skipped: {folder} is not there");
+            balde_testbed::skipped(format!("{folder} is not there"));
             continue;
         };
         for path in entries.map(|entry| entry.unwrap().path()) {

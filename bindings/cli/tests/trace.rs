@@ -37,7 +37,7 @@ fn the_samples_hold() {
     let samples = root("../shared/vectors/samples.jsonl");
     match samples.exists() {
         true => holds(&samples),
-        false => eprintln!("skipped: {} is not there", samples.display()),
+        false => balde_testbed::skipped(format!("{} is not there", samples.display())),
     }
 }
 

@@ -46,5 +46,5 @@ pub use migration::Migration;
 pub use proxy::{Counters, Direction, Proxy};
 pub use redis;
 pub use server::Server;
-pub use skip::{server_or_skip, servers_or_skip};
+pub use skip::{server_or_skip, servers_or_skip, skipped};
 pub use wait::until;

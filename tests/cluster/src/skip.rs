@@ -1,4 +1,6 @@
 use std::env;
+use std::fmt::Display;
+use std::io::{self, Write};
 
 use crate::Binary;
 
@@ -11,7 +13,7 @@ pub fn servers_or_skip() -> Vec<Binary> {
         Ok(_) => Binary::find_all(),
         Err(error) if required() => panic!("BALDE_REQUIRE_SERVERS is set, but {error}"),
         Err(error) => {
-            eprintln!("skipped: {error}");
+            skipped(error);
             Vec::new()
         }
     }
@@ -23,6 +25,12 @@ pub fn server_or_skip() -> Option<Binary> {
         Ok(binary) => Some(binary),
         Err(_) => servers_or_skip().into_iter().next(),
     }
+}
+
+/// Says on standard error that a test was skipped, and why: past the capture of the output of tests that pass.
+pub fn skipped(why: impl Display) {
+    // A reason that nobody can be told is no reason to fail.
+    let _ = writeln!(io::stderr(), "skipped: {why}");
 }
 
 fn required() -> bool {

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 mod acquire;
+mod breaker;
 mod bucket;
 mod clock;
 mod config;
@@ -18,6 +19,10 @@ mod stats;
 mod store;
 
 pub use acquire::Acquire;
+pub use breaker::{
+    CallError, CallNotPermitted, CallOutcome, CallPermit, CircuitBreaker, CircuitBreakerConfig, CircuitBreakerSnapshot,
+    CircuitBreakerState, CircuitBreakerTransition, SlidingWindow,
+};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::Builder;
 pub use decision::{Decision, Reason, Source};

@@ -12,6 +12,7 @@ use crate::in_force::InForce;
 use crate::key::Keyspace;
 use crate::limiter::{Inner, Limiter};
 use crate::limits::Limits;
+use crate::runtime::Runtime;
 use crate::store::{Fallback, Memory, OnFailure, Place, Redis, ScriptClock, Store, StoreUrl};
 
 /// What server keys begin with.
@@ -152,14 +153,15 @@ impl Builder {
             ));
         }
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let runtime = Runtime::new(self.runtime);
         let store = match self.store.0 {
             Place::Memory => Store::Memory { buckets: Memory::new(self.max_local_keys), clock: Arc::clone(&clock) },
             Place::Redis(servers) => {
-                Store::Redis { server: Redis::new(servers, ScriptClock::Server, self.runtime.clone()), keyspace }
+                Store::Redis { server: Redis::new(servers, ScriptClock::Server, runtime.clone()), keyspace }
             }
         };
         let fallback = Fallback::new(self.on_failure, self.fleet, Arc::clone(&clock), self.max_local_keys);
-        let (name, deadline, runtime) = (self.name, self.deadline, self.runtime);
+        let (name, deadline) = (self.name, self.deadline);
         Ok(Limiter::new(Inner {
             name,
             limits: InForce::new(limits),

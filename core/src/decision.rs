@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bucket::{self, One, Outcome};
+use crate::bucket::{self, One, Outcome, Run};
 use crate::limit::Limit;
 use crate::limits::Limits;
 
@@ -104,6 +104,11 @@ impl Decision {
             source,
             reason: never.then_some(Reason::CostExceedsCapacity),
         }
+    }
+
+    /// The store's decision on the one request of a call.
+    pub(crate) fn stored(limits: &Limits, outcome: &Outcome, run: &Run) -> Self {
+        Decision::of(limits, outcome, run.cost, outcome.admitted[0] > 0, Source::Store)
     }
 
     /// The decision on a request for one token under one limit.

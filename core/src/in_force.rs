@@ -21,12 +21,16 @@ impl InForce {
     /// Calls `with` with the limits in force.
     pub(crate) fn read<T>(&self, with: impl FnOnce(&Limits) -> T) -> T {
         // Acquire pairs with the release in `replace`: who sees the flag sees what it stands for.
-        if self.replaced.load(Ordering::Acquire) { with(&self.get()) } else { with(&self.first) }
+        if !self.replaced.load(Ordering::Acquire) {
+            return with(&self.first);
+        }
+        let later = self.later.read().unwrap_or_else(PoisonError::into_inner).clone();
+        with(&later)
     }
 
     /// The limits in force.
     pub(crate) fn get(&self) -> Limits {
-        self.later.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.read(Limits::clone)
     }
 
     pub(crate) fn replace(&self, limits: Limits) {

@@ -14,6 +14,7 @@ mod key;
 mod limit;
 mod limiter;
 mod limits;
+mod runtime;
 mod simulation;
 mod stats;
 mod store;

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-
 use crate::acquire::{Acquire, tokens};
 use crate::bucket::Run;
 use crate::clock::Clock;
@@ -16,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::in_force::InForce;
 use crate::key;
 use crate::limits::Limits;
+use crate::runtime::{Runtime, on};
 use crate::stats::Stats;
 use crate::store::{Claim, Fallback, Store};
 
@@ -53,7 +52,7 @@ pub(crate) struct Inner {
     pub(crate) fallback: Fallback,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) deadline: Duration,
-    pub(crate) runtime: Option<Handle>,
+    pub(crate) runtime: Runtime,
     pub(crate) closed: AtomicBool,
 }
 
@@ -82,8 +81,8 @@ impl Limiter {
     ///
     /// A request that has to wait takes its place when it is decided, and then sleeps its own
     /// [`wait`](Decision::wait). If this future is dropped while it sleeps, its tokens are given back (on a server
-    /// by a task that outlives the call). If it is dropped before the server's answer came, the tokens
-    /// may have been taken and are not given back.
+    /// by a task that outlives the call). If it is dropped before the server's answer came, that answer is awaited in the
+    /// background, and tokens that it took are given back; where it never comes, nobody knows and nothing is done.
     ///
     /// # Errors
     /// `invalid_key`, `invalid_cost`, `invalid_option`, `closed`; from a server `auth`, `permission`,
@@ -122,16 +121,13 @@ impl Limiter {
                 }
                 Ok(decision)
             }
-            outcome => {
-                let outcome = outcome?;
-                Ok(Decision::of(limits, &outcome, run.cost, outcome.admitted[0] > 0, Source::Store))
-            }
+            outcome => Ok(Decision::stored(limits, &outcome?, run)),
         }
     }
 
     /// Settles in the background what the fallback admitted, unless that goes on already.
     fn settle_later(&self) {
-        let runtime = self.inner.runtime.clone().or_else(|| Handle::try_current().ok());
+        let runtime = self.inner.runtime.handle();
         let Some(runtime) = runtime.filter(|_| self.inner.fallback.must_settle()) else { return };
         let limiter = Arc::downgrade(&self.inner);
         runtime.spawn(async move {
@@ -150,9 +146,7 @@ impl Limiter {
     /// is of no use, which [`acquire`](Limiter::acquire) then says).
     pub fn try_acquire_local(&self, key: impl AsRef<[u8]>) -> Option<Decision> {
         let (key, run) = (key::checked(key.as_ref()).ok()?, Run::take(1, 0));
-        if self.inner.closed.load(Ordering::Acquire) {
-            return None;
-        }
+        self.open().ok()?;
         self.inner.limits.read(|limits| self.inner.store.decide_here(key, limits, &run))
     }
 
@@ -182,7 +176,8 @@ impl Limiter {
     /// As [`acquire_with`](Limiter::acquire_with).
     pub async fn refund(&self, key: impl AsRef<[u8]>, tokens: u64) -> Result<u64> {
         let (key, tokens) = (key::checked(key.as_ref())?, self::tokens(tokens)?);
-        let limits = self.open_limits()?;
+        self.open()?;
+        let limits = self.limits();
         let outcome = self.inner.store.call(key, &limits, &[Run::refund(tokens)], None, self.inner.deadline).await?;
         Ok(Decision::foreseen(&limits, &outcome, 0, Source::Store).remaining)
     }
@@ -193,7 +188,7 @@ impl Limiter {
     /// As [`acquire_with`](Limiter::acquire_with).
     pub async fn reset(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key::checked(key.as_ref())?;
-        self.open_limits()?;
+        self.open()?;
         self.inner.store.reset(key, self.inner.deadline).await
     }
 
@@ -203,7 +198,7 @@ impl Limiter {
     /// # Errors
     /// `closed`.
     pub fn set_limits(&self, limits: Limits) -> Result<()> {
-        self.open_limits()?;
+        self.open()?;
         self.inner.limits.replace(limits);
         Ok(())
     }
@@ -224,7 +219,7 @@ impl Limiter {
     /// `unavailable` when that took longer than `timeout`, `closed`, or the refusal of a server (`auth`, ...).
     /// The limiter stays usable: it goes on connecting when it is asked.
     pub async fn ready(&self, timeout: Duration) -> Result<()> {
-        self.open_limits()?;
+        self.open()?;
         self.inner.store.ready(timeout).await
     }
 
@@ -236,32 +231,30 @@ impl Limiter {
     /// Closes the connections of this limiter and its clones. Later calls answer `closed`; closing again does nothing.
     /// Calls under way may end as `closed` or `unavailable`, and whether a server acted on them is then unknown.
     pub fn close(&self) {
-        // Release pairs with the acquire in `open_limits`: who sees `closed` sees no connection either.
+        // Release pairs with the acquire in `open`: who sees `closed` sees no connection either.
         if !self.inner.closed.swap(true, Ordering::AcqRel) {
             self.inner.store.close();
         }
     }
 
     fn limits_of(&self, request: &Acquire) -> Result<Limits> {
-        let limits = self.open_limits()?;
-        Ok(request.own_limits().cloned().unwrap_or(limits))
+        self.open()?;
+        Ok(request.own_limits().cloned().unwrap_or_else(|| self.limits()))
     }
 
-    fn open_limits(&self) -> Result<Limits> {
-        if self.inner.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(self.limits()) }
+    /// # Errors
+    /// `closed`.
+    fn open(&self) -> Result<()> {
+        if self.inner.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
     }
 
     /// # Errors
     /// `invalid_option` where there is no runtime to sleep on.
     async fn sleep(&self, wait: Duration) -> Result<()> {
-        let no_runtime =
-            |_| Error::option("max_wait needs a tokio runtime: await within one, or give its handle to the builder");
-        let runtime = self.inner.runtime.clone().map_or_else(Handle::try_current, Ok).map_err(no_runtime)?;
-        let sleep = {
-            let _inside = runtime.enter();
-            self.inner.clock.sleep(wait)
-        };
-        sleep.await;
+        let runtime = self.inner.runtime.handle().ok_or_else(|| {
+            Error::option("max_wait needs a tokio runtime: await within one, or give its handle to the builder")
+        })?;
+        on(&runtime, || self.inner.clock.sleep(wait)).await;
         Ok(())
     }
 }
@@ -288,7 +281,7 @@ impl Drop for Reservation<'_> {
         if inner.store.call_here(self.key, self.limits, &[refund]).is_some() {
             return;
         }
-        if let Some(runtime) = inner.runtime.clone().or_else(|| Handle::try_current().ok()) {
+        if let Some(runtime) = inner.runtime.handle() {
             let (inner, key, limits) = (Arc::clone(inner), self.key.to_vec(), self.limits.clone());
             runtime.spawn(async move {
                 let _ = inner.store.call(&key, &limits, &[refund], None, inner.deadline).await;

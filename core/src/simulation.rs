@@ -11,6 +11,7 @@ use crate::decision::{Decision, Source};
 use crate::error::{Error, Result};
 use crate::key::{self, Keyspace};
 use crate::limits::Limits;
+use crate::runtime::Runtime;
 use crate::store::{Memory, Place, Redis, ScriptClock, StoreUrl};
 
 /// How long a server may take to be there.
@@ -57,7 +58,7 @@ impl Simulation {
         let buckets = match &store.0 {
             Place::Memory => Buckets::Here(Memory::unbounded()),
             Place::Redis(servers) => {
-                let server = Redis::new(servers.clone(), ScriptClock::Given, None);
+                let server = Redis::new(servers.clone(), ScriptClock::Given, Runtime::new(None));
                 server.ready(OPENING).await?;
                 Buckets::There { server, keyspace, written: Mutex::default() }
             }
@@ -73,7 +74,7 @@ impl Simulation {
         let run = request.run()?;
         let limits = request.own_limits().unwrap_or(&self.limits);
         let outcome = self.call(at, key, limits, run).await?;
-        Ok(Decision::of(limits, &outcome, run.cost, outcome.admitted[0] > 0, Source::Store))
+        Ok(Decision::stored(limits, &outcome, &run))
     }
 
     /// What a request of `cost` tokens that will not wait would be told at `at`, taking nothing.

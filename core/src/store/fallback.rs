@@ -4,7 +4,7 @@
 //! is settled: once the shard is back, what the local bucket still holds as spent is debited on the server, never below 0.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use super::{Memory, Store};
@@ -59,18 +59,18 @@ impl Fallback {
 
     /// Decides one request without the server, for `reason`.
     pub(crate) fn decide(&self, key: &[u8], limits: &Limits, run: &Run, reason: Reason) -> Decision {
+        let never = limits.iter().any(|limit| run.cost as u64 > limit.burst());
         let share = shares(limits, if self.policy == OnFailure::Local { self.fleet } else { 1 });
         let now = self.clock.now() as i64;
         let runs = if self.policy == OnFailure::Local { [*run] } else { [Run::look()] };
         let outcome = self.shares.call_noting(key, &share, now, &runs, limits.clone());
         let admitted = match self.policy {
-            OnFailure::Allow => limits.iter().all(|limit| run.cost as u64 <= limit.burst()),
+            OnFailure::Allow => !never,
             OnFailure::Deny => false,
             OnFailure::Local => outcome.admitted[0] > 0,
         };
         let mut decision = Decision::of(&share, &outcome, run.cost, admitted, Source::Fallback);
         // A request that is dear for a share alone may succeed when the server is back.
-        let never = limits.iter().any(|limit| run.cost as u64 > limit.burst());
         if !never {
             decision.reason = Some(reason);
         }
@@ -106,9 +106,15 @@ impl Fallback {
 
     /// Whether there is something to settle and nobody does it. Who is told so must settle.
     pub(crate) fn must_settle(&self) -> bool {
-        // Acquire pairs with the release at the end of `settle`: one settles after the other.
-        self.settles()
+        if !self.settles() {
+            return false;
+        }
+        // Pairs with the fence in `settle`: either this sees that nobody settles any more, or who did sees what was
+        // admitted before this. In an outage somebody nearly always does, and counting the shares locks every shard.
+        fence(Ordering::SeqCst);
+        !self.settling.load(Ordering::Relaxed)
             && self.shares.len() > 0
+            // Acquire pairs with the release at the end of `settle`: one settles after the other.
             && self.settling.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
@@ -129,7 +135,7 @@ impl Fallback {
                 self.settled.fetch_add(spent, Ordering::Relaxed);
             }
         }
-        // Released before the last look, so that who admits after it finds nobody settling and begins anew.
+        // Released before the last look, whose fence comes between the two: who admits after it finds nobody settling.
         self.settling.store(false, Ordering::Release);
         !self.must_settle()
     }

@@ -111,7 +111,7 @@ impl<N> Memory<N> {
     #[inline]
     pub(crate) fn take_one(&self, key: &[u8], limits: &Limits, now: i64) -> Option<One> {
         let hash = self.hasher.hash_one(key);
-        let shard = &self.shards[(hash >> 48) as usize & (self.shards.len() - 1)];
+        let shard = self.shard(hash);
         let same = |entry: &Entry<N>| entry.key.as_slice() == key;
         if shard.denied.load(Relaxed) {
             let buckets = shard.buckets.read().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +131,7 @@ impl<N> Memory<N> {
     /// Decides `runs` on the bucket of `key` at `now`; a bucket that is stored first takes `note` along.
     pub(crate) fn call_noting(&self, key: &[u8], limits: &Limits, now: i64, runs: &[Run], note: N) -> Outcome {
         let hash = self.hasher.hash_one(key);
-        let mut buckets = self.shard(hash);
+        let mut buckets = self.shard(hash).lock();
         let same = |entry: &Entry<N>| entry.key.as_slice() == key;
         if let Some(found) = buckets.table.find_mut(hash, same) {
             let (outcome, change) = found.bucket.apply(limits, now, runs);
@@ -154,7 +154,7 @@ impl<N> Memory<N> {
     /// The tokens that the bucket of `key` lacks at `now`, if there is one, which is then forgotten.
     pub(crate) fn take_out(&self, key: &[u8], now: i64) -> Option<u64> {
         let hash = self.hasher.hash_one(key);
-        let mut buckets = self.shard(hash);
+        let mut buckets = self.shard(hash).lock();
         let found = buckets.table.find_entry(hash, |entry| entry.key.as_slice() == key).ok()?;
         Some(found.remove().0.bucket.missing(now))
     }
@@ -162,7 +162,7 @@ impl<N> Memory<N> {
     /// Forgets the bucket of `key`: it is full again.
     pub(crate) fn reset(&self, key: &[u8]) {
         let hash = self.hasher.hash_one(key);
-        if let Ok(found) = self.shard(hash).table.find_entry(hash, |entry| entry.key.as_slice() == key) {
+        if let Ok(found) = self.shard(hash).lock().table.find_entry(hash, |entry| entry.key.as_slice() == key) {
             found.remove();
         }
     }
@@ -181,8 +181,8 @@ impl<N> Memory<N> {
     }
 
     /// The high bits choose the shard; the table uses the others.
-    fn shard(&self, hash: u64) -> RwLockWriteGuard<'_, Buckets<N>> {
-        self.shards[(hash >> 48) as usize & (self.shards.len() - 1)].lock()
+    fn shard(&self, hash: u64) -> &Shard<N> {
+        &self.shards[(hash >> 48) as usize & (self.shards.len() - 1)]
     }
 }
 

@@ -69,7 +69,7 @@ impl Store {
             return Some(Decision::of_one(limit, one, Source::Store));
         }
         let outcome = buckets.call(key, limits, now, &[*run]);
-        Some(Decision::of(limits, &outcome, run.cost, outcome.admitted[0] > 0, Source::Store))
+        Some(Decision::stored(limits, &outcome, run))
     }
 
     /// Forgets the bucket of `key`: it is full again.

@@ -13,6 +13,7 @@ use super::{Memory, Place, Redis, ScriptClock, StoreUrl};
 use crate::bucket::Run;
 use crate::key::Keyspace;
 use crate::limits::Limits;
+use crate::runtime::Runtime;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 const LIMITS: [&str; 6] =
@@ -35,7 +36,7 @@ async fn many_runs_in_one_call() {
     for (seed, binary) in servers_or_skip().into_iter().enumerate() {
         let server = Server::start(&binary).unwrap();
         let StoreUrl(Place::Redis(servers)) = server.url().parse().unwrap() else { unreachable!() };
-        let redis = Redis::new(servers, ScriptClock::Given, None);
+        let redis = Redis::new(servers, ScriptClock::Given, Runtime::new(None));
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed as u8; 32]);
         let mut runner = TestRunner::new_with_rng(Config::default(), rng);
         for case in 0..20 {

@@ -19,12 +19,13 @@ use tokio::time::{sleep, timeout};
 
 use self::cluster::Cluster;
 use self::script::Take;
-use self::send::{Message, on};
+use self::send::Message;
 use super::url::Servers;
 use crate::bucket::{Outcome, Run};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::ServerKey;
 use crate::limits::Limits;
+use crate::runtime::{Runtime, on};
 
 pub(crate) use self::flight::{Claim, Heard};
 pub(crate) use self::script::ScriptClock;
@@ -34,11 +35,11 @@ pub(crate) use self::script::ScriptClock;
 pub(crate) struct Redis {
     cluster: Arc<Cluster>,
     clock: ScriptClock,
-    runtime: Option<Handle>,
+    runtime: Runtime,
 }
 
 impl Redis {
-    pub(crate) fn new(servers: Servers, clock: ScriptClock, runtime: Option<Handle>) -> Self {
+    pub(crate) fn new(servers: Servers, clock: ScriptClock, runtime: Runtime) -> Self {
         Redis { cluster: Cluster::new(servers), clock, runtime }
     }
 
@@ -123,15 +124,9 @@ impl Redis {
         Ok(())
     }
 
-    /// The runtime that connections live on: the one given, or else the one that polls this call.
     fn runtime(&self) -> Result<Handle> {
-        match &self.runtime {
-            Some(handle) => Ok(handle.clone()),
-            None => Handle::try_current().map_err(|_| {
-                Error::option(
-                    "a Redis store needs a tokio runtime: await within one, or give its handle to the builder",
-                )
-            }),
-        }
+        self.runtime.handle().ok_or_else(|| {
+            Error::option("a Redis store needs a tokio runtime: await within one, or give its handle to the builder")
+        })
     }
 }

@@ -16,6 +16,7 @@ use super::topology::redirected;
 use crate::bucket::Outcome;
 use crate::error::{Error, Result};
 use crate::key::ServerKey;
+use crate::runtime::on;
 use crate::store::url::Address;
 
 /// The first pause before a further try; it doubles up to [`LONGEST_PAUSE`].
@@ -191,8 +192,8 @@ impl Cluster {
         let sent = connection.offset.here();
         let until = connection.offset.there(sent + trail.ends.saturating_duration_since(Instant::now()));
         let command = message.command(until.unwrap_or(0));
-        let before: Vec<Cmd> =
-            message.load().filter(|_| load).into_iter().chain(asking.then(|| cmd("ASKING"))).collect();
+        let load = if load { message.load() } else { None };
+        let before: Vec<Cmd> = load.into_iter().chain(asking.then(|| cmd("ASKING"))).collect();
         let offset = Arc::clone(&connection.offset);
         let answer = Flight::new(async move { connection.send(&before, &command).await }, landing).await;
         match Verdict::of(answer, &node.address) {
@@ -231,10 +232,4 @@ impl Cluster {
             Verdict::Unable(error) | Verdict::Refused(error) => Err(error),
         }
     }
-}
-
-/// Makes a timer that runs on `runtime`, whoever polls it.
-pub(super) fn on<T>(runtime: &Handle, timer: impl FnOnce() -> T) -> T {
-    let _inside = runtime.enter();
-    timer()
 }
